@@ -34,6 +34,8 @@ pub struct RetriedRequest {
     pub id: u64,
     /// What was pushed.
     pub payload: Vec<u8>,
+    /// When it was last sent before this retry, in unix milliseconds.
+    pub last_sent_ms: u64,
 }
 
 /// Facts about a session.
@@ -74,8 +76,8 @@ impl FromRedisValue for PendingRequest {
 
 impl FromRedisValue for RetriedRequest {
     fn from_redis_value(value: Value) -> Result<RetriedRequest, ParsingError> {
-        let (session_id, id, payload) = FromRedisValue::from_redis_value(value)?;
-        Ok(RetriedRequest { session_id, id, payload })
+        let (session_id, id, payload, last_sent_ms) = FromRedisValue::from_redis_value(value)?;
+        Ok(RetriedRequest { session_id, id, payload, last_sent_ms })
     }
 }
 

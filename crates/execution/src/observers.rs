@@ -86,6 +86,7 @@ impl Recording<'_> {
         self.before::<KeyspaceEvents, IS_PRIVATE>(observed);
         self.before::<Caches, IS_PRIVATE>(observed);
         self.before::<CellForks, IS_PRIVATE>(observed);
+        self.before::<HookUndo, IS_PRIVATE>(observed);
 
         let Observed { db, effect } = observed;
         let applied = match IS_PRIVATE {
@@ -221,6 +222,21 @@ impl Observer for CellForks {
     fn before(recording: &mut Recording<'_>, Observed { db, effect }: Observed<'_>) {
         let Recording { view, engine, .. } = recording;
         engine.forks.note(&view.locked, |key| engine.keyspace.shard_of_key(key), db, effect);
+    }
+}
+
+/// The hook of a session that runs, whose changes are undone if it fails.
+struct HookUndo;
+
+impl Observer for HookUndo {
+    #[inline]
+    fn is_interested(recording: &Recording<'_>) -> bool {
+        recording.engine.sessions.undo.is_noting()
+    }
+
+    #[inline]
+    fn before(recording: &mut Recording<'_>, Observed { db, effect }: Observed<'_>) {
+        recording.engine.sessions.undo.note(&recording.view.locked, db, effect);
     }
 }
 

@@ -103,6 +103,10 @@ impl<'a> Recorder<'a> {
 
     /// Applies an effect in any database.
     pub fn record_in(&mut self, db: usize, effect: &Effect<'_>) -> Applied {
+        debug_assert!(
+            !self.replaces_own_value(db, effect),
+            "an effect that replaces a value of ours was recorded without `replace`"
+        );
         if self.recording.engine.indexes.stamps_records() {
             self.note_written(db, effect);
         }
@@ -115,6 +119,57 @@ impl<'a> Recorder<'a> {
             self.recording.view.stats.expired_keys.add(1);
         }
         applied
+    }
+
+    /// Records an effect that gives a key another value, or removes it, whatever it holds. An error, with nothing
+    /// recorded, when the key holds a value of a type that Redis does not have: it is not replaced by the way.
+    #[inline]
+    pub fn replace(&mut self, effect: &Effect<'_>) -> Result<Applied, CommandError> {
+        let db = self.recording.view.db;
+        match *effect {
+            Effect::Change { key, .. } | Effect::Delete { key, .. } | Effect::Put { key, .. } => {
+                self.pass_replace(db, key)?
+            }
+            Effect::Rename { to, .. } => self.pass_replace(db, to)?,
+            Effect::Copy { to, to_db, .. } => self.pass_replace(to_db, to)?,
+            Effect::Move { key, to_db } => self.pass_replace(to_db, key)?,
+            Effect::Deadline { .. }
+            | Effect::FlushDb
+            | Effect::FlushAll
+            | Effect::SwapDb { .. }
+            | Effect::Define { .. }
+            | Effect::Undefine { .. } => unreachable!("the effect replaces no value"),
+        }
+        Ok(self.record(effect))
+    }
+
+    /// Refuses to replace the value of a key if its type is one that Redis does not have. For commands that check
+    /// several keys before they replace the first; others use [`Recorder::replace`].
+    #[inline]
+    pub fn pass_replace(&self, db: usize, key: Key<'_>) -> CommandResult {
+        match self.recording.view.locked.db(db, key).has_own_values() && self.holds_own_value(db, key) {
+            true => Err(CommandError::WrongType),
+            false => Ok(()),
+        }
+    }
+
+    /// True when the key holds a value of a type that Redis does not have, and it has not expired.
+    #[cold]
+    fn holds_own_value(&self, db: usize, key: Key<'_>) -> bool {
+        let entry = self.recording.view.locked.db(db, key).entry(key);
+        entry.is_some_and(|entry| ValueType::of(entry).is_own && !Db::is_expired(entry, self.recording.view.now_ms))
+    }
+
+    /// True when the effect puts a value of another type in the place of one that [`Recorder::replace`] would protect.
+    fn replaces_own_value(&self, db: usize, effect: &Effect<'_>) -> bool {
+        match *effect {
+            Effect::Change { key, change } => change.replaces_other_types() && self.holds_own_value(db, key),
+            Effect::Rename { to, .. } => self.holds_own_value(db, to),
+            Effect::Copy { to, to_db, .. } => self.holds_own_value(to_db, to),
+            Effect::Move { key, to_db } => self.holds_own_value(to_db, key),
+            Effect::Put { key, value, .. } => !value.value_type.is_own && self.holds_own_value(db, key),
+            _ => false,
+        }
     }
 
     /// Removes an expired session from the key that an effect is about to give a value of another type. See

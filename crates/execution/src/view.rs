@@ -148,6 +148,12 @@ impl<'a> View<'a> {
         self.events.intersects(classes)
     }
 
+    /// True when the locked part of the selected database has values of types that Redis does not have.
+    #[inline]
+    pub fn has_own_values(&self) -> bool {
+        self.locked.shards().any(|(_, shard)| shard.db(self.db).has_own_values())
+    }
+
     /// The number of the selected database.
     pub fn db(&self) -> usize {
         self.db

@@ -7,7 +7,7 @@ use keyspace::snapshot::Placement;
 use keyspace::types::cell::{self, Version};
 use keyspace::types::list::{self, Side};
 use keyspace::types::register::{self, Current, Operation};
-use keyspace::types::run::{self, EVENT_FIELDS, EventId, NewEvent, PackedKey};
+use keyspace::types::run::{self, EVENT_FIELDS, EventId, NewEvent, PackedKey, put_attributes};
 use keyspace::types::session::{self, RequestDigest};
 use keyspace::types::stream::{self, Delivery, StreamId};
 use keyspace::types::{hash, set, sorted_set, string};
@@ -249,6 +249,20 @@ fn an_event_has_the_bytes_it_always_had() {
     let parts: [&[u8]; 9] = [b"a", b"b", b"c", b"d", b"e", b"f", b"g", b"h", b"i"];
     assert_eq!(event(b"k", b"", b"t", &[], b""), SMALL_EVENT);
     assert_eq!(event(b"k", b"id", b"t", &parts, b"data"), WHOLE_EVENT);
+    let mut attributes = Vec::new();
+    put_attributes([(&b"n"[..], &b"v"[..]), (b"", b"w")], &mut attributes);
+    assert_eq!(attributes, b"\x01n\x01v\x00\x01w");
+    let mut event_with_attributes = NewEvent {
+        key: PackedKey::of(b"k"),
+        id: EventId::of(b""),
+        event_type: b"t",
+        data: b"d",
+        fields: [None; EVENT_FIELDS],
+    };
+    event_with_attributes.fields[EVENT_FIELDS - 1] = Some(&attributes);
+    let mut bytes = Vec::new();
+    event_with_attributes.encode(&mut bytes);
+    assert_eq!(bytes, b"\x80\x20\x01k\x00\x01t\x07\x01n\x01v\x00\x01wd");
     let (key, id) = ("4b".repeat(32).into_bytes(), b"01234567-89ab-4def-8123-456789abcdef");
     assert_eq!(event(&key, id, b"StepCorrected", &[], b"d"), PACKED_EVENT);
 }
@@ -538,7 +552,7 @@ fn what_no_version_wrote_is_refused() {
         ("0200 0163 00 05 00 02 00 05 00", BadEffect::CutShort),
         ("0100 0172 0601 ffffffff0f 05 06 00 016b 00 0174", BadEffect::OutOfRange), // more events than a run can have
         ("0100 0172 0601 00 80808080808080808001 06 00 016b 00 0174", BadEffect::OutOfRange), // a time of more than 63 bits
-        ("0100 0172 0601 00 05 07 8020 016b 00 0174", BadEffect::OutOfRange),                 // an unknown part
+        ("0100 0172 0601 00 05 07 8040 016b 00 0174", BadEffect::OutOfRange),                 // an unknown part
         ("0100 0172 0601 00 05 05 04 016b 00 0c", BadEffect::OutOfRange), // an unknown type by number
         ("0100 0172 0601 00 05 0f 00 016b 00 0a 52756e53746172746564", BadEffect::OutOfRange), // a known one by name
         ("0100 0172 0601 00 05 05 00 00 00 0174", BadEffect::OutOfRange), // an empty key

@@ -135,7 +135,10 @@ impl Author {
         let old = match entry.map(|entry| &entry.value) {
             Some(Value::String(bytes)) => Some(bytes),
             // Now and then a string takes the place of another type.
-            Some(_) => return self.random.one_in(10).then(|| command(&[&"SET", &key, &value])),
+            Some(_) => {
+                let replaces = may_replace(ahead, db, &key) && self.random.one_in(10);
+                return replaces.then(|| command(&[&"SET", &key, &value]));
+            }
             None => None,
         };
         let is_number = old.is_none_or(|old| parse_int(old).is_some_and(|n| n.abs() < 1 << 40));
@@ -166,8 +169,11 @@ impl Author {
             }
             18 => self.bitop(ahead, db)?,
             _ => {
-                let pairs = (0..2 + self.random.below(6)).flat_map(|_| [self.any_key().into_bytes(), self.value()]);
-                let pairs: Vec<Vec<u8>> = pairs.collect();
+                let keys: Vec<String> = (0..2 + self.random.below(6)).map(|_| self.any_key()).collect();
+                if !keys.iter().all(|key| may_replace(ahead, db, key)) {
+                    return None;
+                }
+                let pairs: Vec<Vec<u8>> = keys.into_iter().flat_map(|key| [key.into_bytes(), self.value()]).collect();
                 let name = self.random.pick(&["MSET", "MSET", "MSETNX"]);
                 [name.into()].into_iter().chain(pairs).collect()
             }
@@ -179,7 +185,9 @@ impl Author {
         let usable = sources
             .iter()
             .all(|key| ahead.get(db, key.as_bytes()).is_none_or(|entry| matches!(&entry.value, Value::String(_))));
-        usable.then(|| command(&[&"BITOP", &"XOR", &self.any_key(), &sources[0], &sources[1]]))
+        let target = self.any_key();
+        (usable && may_replace(ahead, db, &target))
+            .then(|| command(&[&"BITOP", &"XOR", &target, &sources[0], &sources[1]]))
     }
 
     fn write_hash(&mut self, ahead: &State, db: u32) -> Option<Command> {
@@ -237,7 +245,9 @@ impl Author {
             8 => command(&[&"ZREM", &key, &self.member(), &self.member(), &self.member()]),
             9 => command(&[&"ZPOPMIN", &key, &few]),
             10 => command(&[&"ZREMRANGEBYRANK", &key, &"0", &few]),
-            11 if key != other => command(&[&"ZRANGESTORE", &other, &key, &"0", &few]),
+            11 if key != other && may_replace(ahead, db, &other) => {
+                command(&[&"ZRANGESTORE", &other, &key, &"0", &few])
+            }
             _ => return None,
         })
     }
@@ -566,6 +576,7 @@ impl Author {
     pub(crate) fn pair(&mut self, ahead: &State, db: u32) -> Option<Command> {
         let (string, hash) = (self.any_key(), self.any_key());
         let usable = matches!(ahead.get(db, hash.as_bytes()).map(|entry| &entry.value), Some(Value::Hash(_)) | None);
+        let usable = usable && may_replace(ahead, db, &string);
         let (value, field) = (self.value(), self.field());
         (usable && string != hash).then(|| scripts::call_pair(self.random.one_in(2), &string, &hash, &value, &field))
     }
@@ -635,10 +646,12 @@ impl Author {
             return None;
         }
         Some(match self.random.below(5) {
-            0 => command(&[&"RENAME", &key, &other]),
+            0 if may_replace(ahead, db, &other) => command(&[&"RENAME", &key, &other]),
             1 => command(&[&"RENAMENX", &key, &other]),
             2 => command(&[&"COPY", &key, &other, &"DB", &to.to_string()]),
-            3 => command(&[&"COPY", &key, &other, &"DB", &to.to_string(), &"REPLACE"]),
+            3 if may_replace(ahead, to, &other) => {
+                command(&[&"COPY", &key, &other, &"DB", &to.to_string(), &"REPLACE"])
+            }
             _ if to != db => command(&[&"MOVE", &key, &to.to_string()]),
             _ => return None,
         })
@@ -763,4 +776,10 @@ impl Author {
         }
         value
     }
+}
+
+/// True when a command may put another value under a name: the types that Redis does not have refuse that.
+fn may_replace(ahead: &State, db: u32, key: &str) -> bool {
+    let value = ahead.get(db, key.as_bytes()).map(|entry| &entry.value);
+    !matches!(value, Some(Value::Cell(_) | Value::Run(_) | Value::Register(_) | Value::Session(_)))
 }

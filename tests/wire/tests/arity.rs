@@ -239,6 +239,7 @@ const COMMANDS_HOLDFAST: &[(&str, Arity)] = &[
     ("cell.history", AtLeast(2)),
     ("cell.init", AtLeast(3)),
     ("cell.list", AtLeast(1)),
+    ("cell.mget", AtLeast(2)),
     ("cell.set", AtLeast(3)),
     ("reg.get", Exactly(2)),
     ("reg.incrby", AtLeast(4)),

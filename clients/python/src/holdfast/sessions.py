@@ -45,6 +45,8 @@ class PendingRequest(PushedRequest):
 @dataclass(frozen=True)
 class RetriedRequest(PushedRequest):
     session_id: str
+    #: When it was pushed, delivered or marked as sent last, before this retry.
+    last_sent: datetime
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,8 +242,8 @@ def _read_pending(reply: Reply) -> PendingRequest:
 
 
 def _read_retried(reply: Reply) -> RetriedRequest:
-    session_id, id_, payload = row(reply, 3)
-    return RetriedRequest(integer(id_), raw(payload), text(session_id))
+    session_id, id_, payload, last_sent = row(reply, 4)
+    return RetriedRequest(integer(id_), raw(payload), text(session_id), time(last_sent))
 
 
 def _read_hooks(reply: Reply) -> dict[Hook, str | None]:

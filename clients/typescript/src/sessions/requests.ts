@@ -22,6 +22,8 @@ export interface PendingRequest extends PushedRequest {
 
 export interface RetriedRequest extends PushedRequest {
   readonly sessionId: string;
+  /** When it was pushed, delivered or marked as sent last, before this retry. */
+  readonly lastSent: string;
 }
 
 export interface SessionInfo {
@@ -66,8 +68,8 @@ export function readPending(reply: Reply): PendingRequest[] {
 
 export function readRetried(reply: Reply): RetriedRequest[] {
   return list(reply).map((each) => {
-    const [sessionId, id, payload] = list(each);
-    return { sessionId: text(sessionId), id: integer(id), payload: bytes(payload) };
+    const [sessionId, id, payload, lastSent] = list(each);
+    return { sessionId: text(sessionId), id: integer(id), payload: bytes(payload), lastSent: time(lastSent) };
   });
 }
 

@@ -133,10 +133,11 @@ pub(super) fn bitop(cx: &mut WriteCx<'_>) -> CommandResult {
     let result = bits::combine(operation, &sources);
     cx.keys.remove_if_expired(cx.client.db, target);
     if !result.is_empty() {
-        cx.keys.record(&Effect::change(target, string::Change::Set { value: Scalar::Bytes(&result), deadline: None }));
+        let change = string::Change::Set { value: Scalar::Bytes(&result), deadline: None };
+        cx.keys.replace(&Effect::change(target, change))?;
         cx.keys.notify(Events::STRING, "set", target);
     } else if cx.keys.view().exists(target) {
-        cx.keys.record(&Effect::Delete { key: target, cause: Cause::Deleted });
+        cx.keys.replace(&Effect::Delete { key: target, cause: Cause::Deleted })?;
         cx.keys.notify(Events::GENERIC, "del", target);
     }
     cx.reply.integer(result.len() as i64);

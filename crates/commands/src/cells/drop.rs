@@ -1,6 +1,6 @@
 //! CELL.DROP: removes all cells under a prefix, in slices on the background thread. Other keys stay.
 
-use crate::shared::options::argument;
+use super::branch;
 use crate::shared::slices::{reply_integer, run, take_token};
 use execution::context::ScriptCx;
 use execution::database_tokens::DatabaseToken;
@@ -16,7 +16,7 @@ use keyspace::{Cause, Effect, Entry, Key, Locked};
 const EVENT: (Events, &str) = (Events::MODULE, "cell.drop");
 
 pub(super) fn drop_cells(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
-    let prefix = argument(&mut cx.args, "the prefix")?;
+    let prefix = branch(&mut cx.args, "the prefix")?;
     cx.engine.forks.pass_prefix(cx.client.db, prefix)?;
     if cx.held.is_some() {
         return drop_at_once(cx, prefix);

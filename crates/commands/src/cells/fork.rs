@@ -2,7 +2,8 @@
 //! background thread. `execution::forks` keeps the copy exact while clients write. A fork continues when its client
 //! disconnects.
 
-use crate::shared::options::{argument, error, shown};
+use super::branch;
+use crate::shared::options::{error, shown};
 use crate::shared::slices::{reply_integer, run, take_token};
 use execution::commit;
 use execution::context::ScriptCx;
@@ -32,8 +33,8 @@ const SAMPLES: usize = 8;
 const CELLS_PER_LOOK: usize = 16;
 
 pub(super) fn fork(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
-    let from = argument(&mut cx.args, "the prefix to copy from")?;
-    let to = argument(&mut cx.args, "the prefix to copy to")?;
+    let from = branch(&mut cx.args, "the prefix to copy from")?;
+    let to = branch(&mut cx.args, "the prefix to copy to")?;
     if contain_each_other(from, to) {
         let text = "one prefix contains the other: a fork would copy its own cells";
         return Err(error(format!("{text} ({} and {})", shown(from), shown(to))));

@@ -7,7 +7,7 @@ mod read;
 mod table;
 mod write;
 
-use crate::shared::options::error;
+use crate::shared::options::{argument, error, shown};
 use execution::args::Args;
 use execution::command::Table;
 use execution::error::CommandError;
@@ -15,6 +15,15 @@ use keyspace::Key;
 use keyspace::types::cell;
 
 pub(super) const TABLES: &[Table] = &[Table { group: "cell", category: "", commands: table::COMMANDS }];
+
+/// The next argument as the prefix of a branch. It ends in a separator: `main` would take `maintenance/` along.
+fn branch<'a>(args: &mut Args<'a>, what: &str) -> Result<&'a [u8], CommandError> {
+    let prefix = argument(args, what)?;
+    match prefix.last() {
+        Some(b'/' | b':') => Ok(prefix),
+        _ => Err(error(format!("{what} must end in '/' or ':', not {}", shown(prefix)))),
+    }
+}
 
 /// The next argument as the name of a cell.
 #[inline]

@@ -1,4 +1,4 @@
-//! CELL.GET, CELL.GETV and CELL.HISTORY: the current and past values of a cell. CELL.GETV can wait for a newer version.
+//! CELL.GET, CELL.GETV, CELL.MGET and CELL.HISTORY: the current and past values of a cell. CELL.GETV can wait for a newer version.
 
 use super::name;
 use crate::shared::options::{error, limit, number, once, unknown_option};
@@ -110,6 +110,20 @@ fn newer_or_gone(after: u64, seen: Option<(u64, u64)>) -> Condition {
         }
         (_, seen) => seen.is_some(),
     })
+}
+
+pub(super) fn mget(cx: &mut ReadCx<'_>) -> CommandResult {
+    cx.reply.array(cx.args.left());
+    while !cx.args.is_empty() {
+        let key = name(&mut cx.args)?;
+        let cell = cx.keys.typed::<CellRef>(key)?;
+        cx.keys.looked_up(key, cell.is_some());
+        match cell {
+            Some(cell) => reply_version(&mut cx.reply, cell.current()),
+            None => cx.reply.null(),
+        }
+    }
+    Ok(())
 }
 
 /// The default LIMIT of CELL.HISTORY.

@@ -2,7 +2,7 @@
 
 use super::{drop, fork, list, read, write};
 use crate::shared::deadline::ex_or_px_from;
-use execution::command::{Command, Flags, Keys, at_least, definition, exactly, key, read, write};
+use execution::command::{Command, Flags, Keys, at_least, definition, exactly, key, keys, read, write};
 use execution::docs::argument::{self as arg, Argument};
 
 pub(super) const COMMANDS: &[Command] = &[
@@ -83,6 +83,11 @@ pub(super) const COMMANDS: &[Command] = &[
             arg::integer("cursor").after("CURSOR").optional(),
             arg::integer("limit").after("LIMIT").optional(),
         ]),
+    read("cell.mget", at_least(2), keys(1, -1, 1).read(), read::mget)
+        .fast()
+        .doc("7.4.0", "Returns value, version and time of each of several cells, all of one instant.")
+        .complexity("O(N) for N cells")
+        .arguments(&[CELL.multiple()]),
     write("cell.set", at_least(3), key(1).changed(), write::set)
         .fast()
         .grows_memory()

@@ -359,13 +359,15 @@ fn show_or_store<'a>(cx: &mut WriteCx<'a>, form: Form, target: Option<Key<'a>>) 
     };
     cx.keys.view().looked_up(key, set.is_some());
     match search.target {
-        None => found.reply(&search, &mut cx.reply),
+        None => {
+            found.reply(&search, &mut cx.reply);
+            Ok(())
+        }
         Some(target) => {
             let event = if form.is_free() { "geosearchstore" } else { "georadiusstore" };
-            store(cx, target, &found.scored(&search), event);
+            store(cx, target, &found.scored(&search), event)
         }
     }
-    Ok(())
 }
 
 /// The keys of GEORADIUS and GEORADIUSBYMEMBER: the arguments after the first STORE and the first STOREDIST, as Redis's

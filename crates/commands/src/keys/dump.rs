@@ -64,10 +64,10 @@ pub(super) fn restore(cx: &mut WriteCx<'_>) -> CommandResult {
     {
         pass_name(value_type, key)?;
     }
-    // Everything has been checked: from here on the command cannot fail.
     if exists {
-        cx.keys.record(&Effect::Delete { key, cause: Cause::Deleted });
+        cx.keys.replace(&Effect::Delete { key, cause: Cause::Deleted })?;
     }
+    // Everything has been checked: from here on the command cannot fail.
     let kept = restore::record(&mut cx.keys, key, &value, deadline, now_ms).key;
     match kept {
         true => cx.keys.notify(Events::GENERIC, "restore", key),

@@ -97,7 +97,7 @@ pub(super) fn rename(cx: &mut WriteCx<'_>) -> CommandResult {
     pass_free_key(cx.keys.view(), from)?;
     if from.name != to.name {
         pass_target(cx, from, to)?;
-        rename_key(cx, from, to);
+        rename_key(cx, from, to)?;
     }
     cx.reply.ok();
     Ok(())
@@ -114,10 +114,11 @@ fn pass_target(cx: &WriteCx<'_>, from: Key<'_>, to: Key<'_>) -> CommandResult {
     }
 }
 
-fn rename_key(cx: &mut WriteCx<'_>, from: Key<'_>, to: Key<'_>) {
-    cx.keys.record(&Effect::Rename { from, to });
+fn rename_key(cx: &mut WriteCx<'_>, from: Key<'_>, to: Key<'_>) -> CommandResult {
+    cx.keys.replace(&Effect::Rename { from, to })?;
     cx.keys.notify(Events::GENERIC, "rename_from", from);
     cx.keys.notify(Events::GENERIC, "rename_to", to);
+    Ok(())
 }
 
 pub(super) fn renamenx(cx: &mut WriteCx<'_>) -> CommandResult {
@@ -129,7 +130,7 @@ pub(super) fn renamenx(cx: &mut WriteCx<'_>) -> CommandResult {
     let free = !cx.keys.view().exists(to);
     if free {
         pass_target(cx, from, to)?;
-        rename_key(cx, from, to);
+        rename_key(cx, from, to)?;
     }
     cx.reply.integer(i64::from(free));
     Ok(())
@@ -172,7 +173,7 @@ pub(super) fn copy(cx: &mut WriteCx<'_>) -> CommandResult {
     if copied {
         pass_target(cx, from, to)?;
         cx.server().forks.pass_name(to_db, to.name)?;
-        cx.keys.record(&Effect::Copy { from, to, to_db });
+        cx.keys.replace(&Effect::Copy { from, to, to_db })?;
         cx.keys.notify_in(to_db, Events::GENERIC, "copy_to", to);
     }
     cx.reply.integer(i64::from(copied));

@@ -40,20 +40,22 @@ pub(super) fn restore(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
         true => Some(argument(&mut cx.args, "the key behind FROM")?),
         false => None,
     };
-    let mut merges = None;
+    let (mut merges, mut into) = (None, None);
     while let Some(word) = cx.args.try_next() {
         if is_word(word, "MERGE") {
             once(&mut merges, true, "the policy")?;
         } else if is_word(word, "REPLACE") {
             once(&mut merges, false, "the policy")?;
+        } else if is_word(word, "INTO") {
+            once(&mut into, argument(&mut cx.args, "the prefix behind INTO")?, "INTO")?;
         } else {
             return Err(unknown_option(word));
         }
     }
-    let merges = merges.unwrap_or(false);
+    let how = RestoreHow { merges: merges.unwrap_or(false), into: into.map(<[u8]>::to_vec) };
     if let Some(held) = &cx.held {
         let blob = from.map(|from| stored(held, db, from, cx.worker.now_ms)).transpose()?;
-        return restore_at_once(cx, db, merges, blob.as_deref().unwrap_or(first));
+        return restore_at_once(cx, db, &how, blob.as_deref().unwrap_or(first));
     }
     let (blob, token) = match from {
         None => (first.to_vec(), take_token(cx)?),
@@ -64,8 +66,16 @@ pub(super) fn restore(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
             (stored(&locked, db, from, cx.worker.now_ms)?, engine.databases.take_token(&locked, db))
         }
     };
-    let job = RestoreJob { db, merges, blob, plan: Plan::default(), set: 0, stage: RestoreStage::Read };
+    let job = RestoreJob { db, how, blob, plan: Plan::default(), set: 0, stage: RestoreStage::Read };
     run(cx, token, job, RestoreJob::step, reply_restored)
+}
+
+/// How the registers of a blob are set.
+struct RestoreHow {
+    /// A register that has the same version or a newer one stays.
+    merges: bool,
+    /// The prefix under which they are set instead of their own.
+    into: Option<Vec<u8>>,
 }
 
 /// The blob at a key, which is locked.
@@ -104,19 +114,34 @@ struct Plan {
 }
 
 impl Plan {
-    /// Plans to set the registers of a blob. An error for a damaged blob.
-    fn of(engine: &Engine, blob: &[u8], merges: bool) -> Result<Plan, CommandError> {
+    /// Plans to set the registers of a blob. An error for a damaged blob, and for one that has no prefix where another
+    /// one is to take its place.
+    fn of(engine: &Engine, blob: &[u8], how: &RestoreHow) -> Result<Plan, CommandError> {
         let checkpoint = Checkpoint::check(blob).map_err(|bad| error(bad.to_string()))?;
+        let (scope, moved) = match (&how.into, checkpoint.scope.clone()) {
+            (None, scope) => (scope, None),
+            (Some(into), Scope::Prefix(prefix)) => (Scope::Prefix(into.clone()), Some((prefix.len(), into))),
+            (Some(_), Scope::Everything | Scope::Keys(_)) => {
+                return Err(error("INTO needs a snapshot of a prefix: this one is of all registers or of keys".into()));
+            }
+        };
         let mut plan = Plan {
             position: checkpoint.position.map(<[u8]>::to_vec),
             scope: None,
             shards: vec![Vec::new(); engine.keyspace.shard_count()],
             steps: 0,
         };
-        for saved in checkpoint.registers() {
-            plan.add(engine, if merges { Step::Merge(saved) } else { Step::Set(saved) });
+        let mut name = Vec::new();
+        for mut saved in checkpoint.registers() {
+            if let Some((prefix_len, into)) = moved {
+                name.clear();
+                name.extend_from_slice(into);
+                name.extend_from_slice(&saved.name[prefix_len..]);
+                saved.name = &name;
+            }
+            plan.add(engine, if how.merges { Step::Merge(saved) } else { Step::Set(saved) });
         }
-        plan.scope = Some(checkpoint.scope).filter(|_| !merges);
+        plan.scope = Some(scope).filter(|_| !how.merges);
         Ok(plan)
     }
 
@@ -182,9 +207,9 @@ fn do_at_once(
 }
 
 /// Restores in one step, in a transaction or script, which holds all locks.
-fn restore_at_once(cx: &mut ScriptCx<'_, '_>, db: usize, merges: bool, blob: &[u8]) -> CommandResult {
+fn restore_at_once(cx: &mut ScriptCx<'_, '_>, db: usize, how: &RestoreHow, blob: &[u8]) -> CommandResult {
     let (engine, now_ms) = (cx.engine, cx.worker.now_ms);
-    let mut plan = Plan::of(engine, blob, merges)?;
+    let mut plan = Plan::of(engine, blob, how)?;
     let held = cx.held.as_mut().expect("the caller has looked");
     if let Some(scope) = plan.scope.take() {
         let entries = held.shards().flat_map(|(_, shard)| shard.db(db).iter(now_ms));
@@ -200,7 +225,7 @@ fn restore_at_once(cx: &mut ScriptCx<'_, '_>, db: usize, merges: bool, blob: &[u
 /// A restore in progress.
 struct RestoreJob {
     db: usize,
-    merges: bool,
+    how: RestoreHow,
     blob: Vec<u8>,
     plan: Plan,
     /// How many registers were set so far.
@@ -317,7 +342,7 @@ impl RestoreJob {
 
     fn read(&mut self, engine: &Engine) -> Result<RestoreStage, CommandError> {
         let blob = std::mem::take(&mut self.blob);
-        self.plan = Plan::of(engine, &blob, self.merges)?;
+        self.plan = Plan::of(engine, &blob, &self.how)?;
         match self.plan.scope.take() {
             None => self.planned(engine),
             Some(Scope::Keys(names)) => {

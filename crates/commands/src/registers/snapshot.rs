@@ -238,7 +238,7 @@ impl SnapshotJob {
         // An index or a fork may have been created meanwhile.
         pass_store(engine, self.db, store)?;
         let mut keys = own_changes::own_changes(engine, worker, locked.lend(), self.db);
-        store_blob(&mut keys, store, &blob);
+        store_blob(&mut keys, store, &blob)?;
         let garbage = keys.finish().take_garbage();
         commit::commit(engine, worker, None, &mut locked);
         locked.release_fairly();
@@ -256,10 +256,11 @@ fn add_key(part: &mut Registers, entry: Option<&Entry>, now_ms: u64) -> CommandR
     Ok(())
 }
 
-fn store_blob(keys: &mut Recorder<'_>, store: &[u8], blob: &[u8]) {
+fn store_blob(keys: &mut Recorder<'_>, store: &[u8], blob: &[u8]) -> CommandResult {
     let key = Key::new(store);
-    keys.record(&Effect::change(key, string::Change::Set { value: Scalar::Bytes(blob), deadline: None }));
+    keys.replace(&Effect::change(key, string::Change::Set { value: Scalar::Bytes(blob), deadline: None }))?;
     keys.notify(Events::MODULE, "reg.snapshot", key);
+    Ok(())
 }
 
 /// Takes a snapshot in one step, in a transaction or script, which holds all locks.
@@ -288,7 +289,7 @@ fn snapshot_at_once(cx: &mut ScriptCx<'_, '_>, mut job: SnapshotJob) -> CommandR
         None => cx.reply.bulk(&blob),
         Some(store) => {
             let mut keys = own_changes::own_changes(engine, cx.worker, held.lend(), job.db);
-            store_blob(&mut keys, &store, &blob);
+            store_blob(&mut keys, &store, &blob)?;
             let garbage = keys.finish().take_garbage();
             engine.free(garbage);
             cx.reply.integer(count as i64);

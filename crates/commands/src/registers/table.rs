@@ -29,11 +29,12 @@ pub(super) const COMMANDS: &[Command] = &[
         .arguments(&[REGISTER, VERSION, arg::string("value"), ORDERED]),
     definition("reg.restore", at_least(2), restore::restore)
         .grows_memory()
-        .doc("7.4.0", "Sets registers from a snapshot; MERGE keeps those whose version is newer.")
+        .doc("7.4.0", "Sets registers from a snapshot, or merges them by version; INTO names another prefix.")
         .complexity("O(N) for N registers, and O(M) for M keys looked at, while other commands go on")
         .arguments(&[
             arg::one_of("source", &[arg::string("snapshot"), arg::string("source-key").after("FROM")]),
             arg::one_of("policy", &[arg::token("replace", "REPLACE"), arg::token("merge", "MERGE")]).optional(),
+            arg::string("prefix").after("INTO").optional(),
         ]),
     write("reg.seal", exactly(3), key(1).changed(), write::seal)
         .grows_memory()

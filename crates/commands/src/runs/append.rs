@@ -1,12 +1,13 @@
 //! RUN.APPEND: adds an event to a run, unless it has an event with the same idempotency key.
 
-use crate::shared::options::{argument, error, number, once, unknown_option};
+use crate::shared::options::{Pairs, argument, error, number, once, pairs, shown, unknown_option};
 use execution::args::{Args, is_word};
 use execution::context::WriteCx;
 use execution::error::{CommandError, CommandResult};
 use execution::settings::events::Events;
 use keyspace::types::run::{
     self, EVENT_FIELDS, EVENTS_MAX, EventField, EventId, NewEvent, Numbered, PackedKey, Run, TIME_MAX_MS,
+    put_attributes,
 };
 use keyspace::{Effect, Key};
 use resp::Reply;
@@ -15,8 +16,8 @@ use sha2::{Digest, Sha256};
 /// Stands for a key that the server computes.
 const COMPUTED: &[u8] = b"*";
 
-/// The options that give an event its fields.
-const FIELD_OPTIONS: [(&str, EventField); EVENT_FIELDS] = [
+/// The options that give an event its fields. ATTR gives it the last one.
+const FIELD_OPTIONS: [(&str, EventField); EVENT_FIELDS - 1] = [
     ("STEP", EventField::Step),
     ("ENGINEATTEMPT", EventField::EngineAttempt),
     ("LOGICALATTEMPT", EventField::LogicalAttempt),
@@ -62,7 +63,12 @@ pub(super) fn append(cx: &mut WriteCx<'_>) -> CommandResult {
         return Err(CommandError::fixed("ERR the time of the run is at its maximum: it takes no more events"));
     }
     let id = options.id.map_or_else(|| EventId::Uuid(random_uuid(cx, key)), EventId::of);
-    let event = NewEvent { key: idempotency_key, id, event_type, fields: options.fields, data };
+    let (mut attributes, mut fields) = (Vec::new(), options.fields);
+    if let Some(given) = &options.attributes {
+        put_attributes(given.iter().copied(), &mut attributes);
+        fields[EventField::Attributes as usize] = Some(&attributes);
+    }
+    let event = NewEvent { key: idempotency_key, id, event_type, fields, data };
     let mut bytes = Vec::with_capacity(event.bytes_max());
     event.encode(&mut bytes);
     cx.keys.record(&Effect::change(key, run::Change::Append { number: last + 1, time_ms, event: &bytes }));
@@ -76,6 +82,7 @@ struct Options<'a> {
     if_last: Option<u64>,
     id: Option<&'a [u8]>,
     fields: [Option<&'a [u8]>; EVENT_FIELDS],
+    attributes: Option<Pairs<'a>>,
 }
 
 impl<'a> Options<'a> {
@@ -89,11 +96,24 @@ impl<'a> Options<'a> {
             } else if is_word(word, "IFLAST") {
                 let last = number(args, "the runSeq behind IFLAST", 0, i64::MAX)?;
                 once(&mut options.if_last, last as u64, "IFLAST")?;
+            } else if is_word(word, "ATTR") {
+                once(&mut options.attributes, attributes(args)?, "ATTR")?;
             } else {
                 return Err(unknown_option(word));
             }
         }
         Ok(options)
+    }
+}
+
+/// `n name value …` behind ATTR. They are returned as a map: a name is given once.
+fn attributes<'a>(args: &mut Args<'a>) -> Result<Pairs<'a>, CommandError> {
+    let given = pairs(args, "ATTR")?;
+    let mut names: Vec<&[u8]> = given.iter().map(|(name, _)| *name).collect();
+    names.sort_unstable();
+    match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(twice) => Err(error(format!("the attribute {} is given twice", shown(twice[0])))),
+        None => Ok(given),
     }
 }
 

@@ -19,8 +19,8 @@ const NAMES_BYTES_MAX: usize = 512;
 /// Events between two checks of the clock.
 const EVENTS_PER_LOOK: usize = 64;
 
-/// The names of an event's fields in a reply, in order. `emittedAt` is always there.
-const FIELD_NAMES: [(&str, EventField); EVENT_FIELDS - 1] = [
+/// The names of an event's fields in a reply, in order. `emittedAt` is always there, and `attributes` is a map.
+const FIELD_NAMES: [(&str, EventField); EVENT_FIELDS - 2] = [
     ("stepId", EventField::Step),
     ("engineAttemptId", EventField::EngineAttempt),
     ("logicalAttemptId", EventField::LogicalAttempt),
@@ -160,7 +160,8 @@ fn another_event(after: u64, seen: Option<u64>) -> Condition {
 fn reply_event(reply: &mut Reply<'_>, name: &[u8], found: &Numbered<'_>) {
     let event = &found.event;
     let given = || FIELD_NAMES.iter().filter_map(|(name, field)| event.field(*field).map(|text| (name, text)));
-    reply.map(8 + given().count());
+    let attributes = event.attributes();
+    reply.map(8 + given().count() + usize::from(attributes.is_some()));
     reply.bulk(b"runId");
     reply.bulk(name);
     reply.bulk(b"runSeq");
@@ -183,6 +184,14 @@ fn reply_event(reply: &mut Reply<'_>, name: &[u8], found: &Numbered<'_>) {
     for (name, text) in given() {
         reply.bulk(name.as_bytes());
         reply.bulk(text);
+    }
+    if let Some(attributes) = attributes {
+        reply.bulk(b"attributes");
+        reply.map(attributes.len());
+        for (name, value) in attributes {
+            reply.bulk(name);
+            reply.bulk(value);
+        }
     }
 }
 

@@ -26,6 +26,15 @@ pub(super) const COMMANDS: &[Command] = &[
             arg::string("signal-id").after("SIGNAL").optional(),
             arg::string("parent-event-id").after("PARENT").optional(),
             arg::string("plan-version").after("PLANVERSION").optional(),
+            arg::block(
+                "attributes",
+                &[
+                    arg::integer("count"),
+                    arg::block("attribute", &[arg::string("name"), arg::string("value")]).multiple().optional(),
+                ],
+            )
+            .after("ATTR")
+            .optional(),
         ]),
     read("run.events", at_least(2), key(1).read(), events::events)
         .flag(Flags::BLOCKING)

@@ -106,25 +106,34 @@ fn open_under(
         keys.finish();
     }
     let opened = session::Change::Open { created_ms: now_ms, ttl_ms, capabilities: &capabilities };
-    record(cx, locked, key, opened, "session.open");
-    let Found::Alive(session) = find(locked, db, key, now_ms)? else { return Ok(()) };
-    session.renew(now_ms);
-    let birth = session.birth();
-    let Some(function) = engine.sessions.hook(HookEvent::Created) else { return Ok(()) };
+    let Some(function) = engine.sessions.hook(HookEvent::Created) else {
+        make(cx, locked, key, opened);
+        return Ok(());
+    };
+    let undo = &engine.sessions.undo;
+    let point = undo.begin(&cx.worker.batch);
+    let birth = make(cx, locked, key, opened);
     let outcome = ending::call_hook(engine, cx.worker, cx.client, locked, &function, key, &capabilities);
-    let place = still_in(locked, db, key, birth);
     let error = match outcome {
-        Ok(()) if place == Some(db) => return Ok(()),
+        Ok(()) if still_in(locked, db, key, birth) == Some(db) => {
+            undo.keep();
+            return Ok(());
+        }
         Ok(()) => GONE_IN_HOOK,
         Err(error) => CommandError::said(error),
     };
-    if let Some(db) = place {
-        let mut keys = own_changes::own_changes(engine, cx.worker, locked.lend(), db);
-        keys.record(&Effect::Delete { key, cause: Cause::Deleted });
-        keys.notify(Events::GENERIC, "del", key);
-        keys.finish();
-    }
+    undo.undo(engine, &mut cx.worker.batch, locked, &point);
     Err(error)
+}
+
+/// Makes a session, whose name is free. Returns its birth.
+fn make(cx: &mut ScriptCx<'_, '_>, locked: &mut Locked<'_>, key: Key<'_>, opened: session::Change<'_>) -> u64 {
+    record(cx, locked, key, opened, "session.open");
+    let Ok(Found::Alive(session)) = find(locked, cx.client.db, key, cx.worker.now_ms) else {
+        unreachable!("the session was just made")
+    };
+    session.renew(cx.worker.now_ms);
+    session.birth()
 }
 
 /// Records a change of a session, whose shard is locked.

@@ -117,10 +117,12 @@ fn slice(cx: &mut ScriptCx<'_, '_>, progress: &mut Progress, count: usize) -> Re
     }
     let mut writer = progress.body.writer(cx.client.protocol, cx.client.output_bytes_max);
     let found = oldest(&locked, db, now_ms, progress.before_ms, count, |name, request| {
-        writer.array(3);
+        writer.array(4);
         writer.bulk(name);
         writer.integer(request.id as i64);
         writer.bulk(request.payload);
+        // Before it is marked: how long the client has not acknowledged it.
+        writer.integer(request.sent_ms as i64);
     });
     progress.found += found.len();
     let mut keys = own_changes::own_changes(engine, cx.worker, locked.lend(), db);

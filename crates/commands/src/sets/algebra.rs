@@ -184,10 +184,10 @@ fn keep(cx: &mut WriteCx<'_>, operation: Operation, event: &'static str) -> Comm
     cx.keys.remove_if_expired(cx.keys.db(), to);
     if count > 0 {
         let value = Image { value_type: &set::TYPE, bytes: &image };
-        cx.keys.record(&Effect::Put { key: to, value, deadline: None });
+        cx.keys.replace(&Effect::Put { key: to, value, deadline: None })?;
         cx.keys.notify(Events::SET, event, to);
     } else if cx.keys.view().exists(to) {
-        cx.keys.record(&Effect::Delete { key: to, cause: Cause::Deleted });
+        cx.keys.replace(&Effect::Delete { key: to, cause: Cause::Deleted })?;
         cx.keys.notify(Events::GENERIC, "del", to);
     }
     cx.reply.integer(count as i64);

@@ -346,8 +346,7 @@ fn keep(cx: &mut WriteCx<'_>, operation: Operation, event: &'static str) -> Comm
         return Ok(());
     }
     let members = combine(operation, sources, options.aggregate);
-    store(cx, to, &members.in_order(), event);
-    Ok(())
+    store(cx, to, &members.in_order(), event)
 }
 
 pub(super) fn zintercard(cx: &mut ReadCx<'_>) -> CommandResult {

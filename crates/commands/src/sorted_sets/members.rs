@@ -94,19 +94,20 @@ pub(super) fn remove_ranks(keys: &mut Recorder<'_>, key: Key<'_>, ranks: Range<u
 
 /// Stores a set of these members, which are in order, at a key, and replies their number. Without members, the key is
 /// deleted.
-pub(crate) fn store(cx: &mut WriteCx<'_>, to: Key<'_>, members: &[Scored<'_>], event: &'static str) {
+pub(crate) fn store(cx: &mut WriteCx<'_>, to: Key<'_>, members: &[Scored<'_>], event: &'static str) -> CommandResult {
     cx.keys.remove_if_expired(cx.keys.db(), to);
     if !members.is_empty() {
         let mut image = Vec::new();
         sorted_set::put_image(members, &cx.keys.thresholds().sorted_set, &mut image);
         let value = Image { value_type: &sorted_set::TYPE, bytes: &image };
-        cx.keys.record(&Effect::Put { key: to, value, deadline: None });
+        cx.keys.replace(&Effect::Put { key: to, value, deadline: None })?;
         cx.keys.notify(Events::ZSET, event, to);
     } else if cx.keys.view().exists(to) {
-        cx.keys.record(&Effect::Delete { key: to, cause: Cause::Deleted });
+        cx.keys.replace(&Effect::Delete { key: to, cause: Cause::Deleted })?;
         cx.keys.notify(Events::GENERIC, "del", to);
     }
     cx.reply.integer(members.len() as i64);
+    Ok(())
 }
 
 // Adding --------------------------------------------------------------------------------------------------------------

@@ -379,8 +379,7 @@ pub(super) fn zrangestore(cx: &mut WriteCx<'_>) -> CommandResult {
         None => Gathered::default(),
     };
     let members: Vec<_> = members.iter().collect();
-    store(cx, to, &members, "zrangestore");
-    Ok(())
+    store(cx, to, &members, "zrangestore")
 }
 
 pub(super) fn zcount(cx: &mut ReadCx<'_>) -> CommandResult {

@@ -228,10 +228,10 @@ pub(super) fn sort(cx: &mut WriteCx<'_>) -> CommandResult {
     cx.keys.remove_if_expired(cx.keys.db(), target);
     if !stored.is_empty() {
         let value = Image { value_type: &list::TYPE, bytes: &image };
-        cx.keys.record(&Effect::Put { key: target, value, deadline: None });
+        cx.keys.replace(&Effect::Put { key: target, value, deadline: None })?;
         cx.keys.notify(Events::LIST, "sortstore", target);
     } else if cx.keys.view().exists(target) {
-        cx.keys.record(&Effect::Delete { key: target, cause: Cause::Deleted });
+        cx.keys.replace(&Effect::Delete { key: target, cause: Cause::Deleted })?;
         cx.keys.notify(Events::GENERIC, "del", target);
     }
     cx.reply.integer(stored.len() as i64);

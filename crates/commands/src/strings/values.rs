@@ -127,9 +127,9 @@ fn store(
             Ttl::Until(deadline) => Some(deadline),
         };
         if deadline.is_some_and(|deadline| deadline <= cx.keys.now_ms()) {
-            set_for_no_time(cx, key);
+            set_for_no_time(cx, key)?;
         } else {
-            cx.keys.record(&Effect::change(key, string::Change::Set { value: Scalar::of(value), deadline }));
+            cx.keys.replace(&Effect::change(key, string::Change::Set { value: Scalar::of(value), deadline }))?;
             cx.keys.notify(Events::STRING, "set", key);
             if matches!(ttl, Ttl::Until(_)) {
                 cx.keys.notify(Events::GENERIC, "expire", key);
@@ -145,14 +145,16 @@ fn store(
 }
 
 /// SET with a deadline in the past: deletes the key, with the events of a SET that expires at once.
-fn set_for_no_time(cx: &mut WriteCx<'_>, key: Key<'_>) {
-    if !cx.keys.view().exists(key) {
+fn set_for_no_time(cx: &mut WriteCx<'_>, key: Key<'_>) -> CommandResult {
+    let exists = cx.keys.view().exists(key);
+    cx.keys.replace(&Effect::Delete { key, cause: Cause::Deleted })?;
+    if !exists {
         cx.keys.notify(Events::NEW_KEY, "new", key);
     }
     cx.keys.notify(Events::STRING, "set", key);
     cx.keys.notify(Events::GENERIC, "expire", key);
     cx.keys.notify(Events::EXPIRED, "expired", key);
-    cx.keys.record(&Effect::Delete { key, cause: Cause::Deleted });
+    Ok(())
 }
 
 pub(super) fn setnx(cx: &mut WriteCx<'_>) -> CommandResult {
@@ -252,6 +254,9 @@ pub(super) fn mget(cx: &mut ReadCx<'_>) -> CommandResult {
 
 pub(super) fn mset(cx: &mut WriteCx<'_>) -> CommandResult {
     check_pairs(cx, "mset")?;
+    if cx.keys.view().has_own_values() {
+        pass_pairs(cx)?;
+    }
     set_pairs(cx)?;
     cx.reply.ok();
     Ok(())
@@ -275,6 +280,18 @@ pub(super) fn msetnx(cx: &mut WriteCx<'_>) -> CommandResult {
 
 fn check_pairs(cx: &WriteCx<'_>, command: &'static str) -> CommandResult {
     if cx.args.left().is_multiple_of(2) { Ok(()) } else { Err(CommandError::WrongArity(command.into())) }
+}
+
+/// Refuses the pairs if the value of one of their keys cannot be replaced.
+#[cold]
+fn pass_pairs(cx: &WriteCx<'_>) -> CommandResult {
+    let mut ahead = cx.args;
+    while !ahead.is_empty() {
+        let key = ahead.key()?;
+        ahead.bytes()?;
+        cx.keys.pass_replace(cx.keys.db(), key)?;
+    }
+    Ok(())
 }
 
 fn set_pairs(cx: &mut WriteCx<'_>) -> CommandResult {

@@ -51,6 +51,7 @@ const READS: &[&str] = &[
     "lindex",
     "lpos",
     "cell.getv",
+    "cell.mget",
     "cell.history",
     "run.events",
     "run.snapshot",
@@ -72,6 +73,9 @@ const STEPS: &[(&str, &[&str])] = &[
     ("linsert", &["rpush list:1 a b c", "linsert list:1 before b another"]),
     ("zremrangebylex", &["zadd sorted-set:1 0 a 0 b 0 c", "zremrangebylex sorted-set:1 [b [b"]),
     ("cell.del", &["cell.set cell:1 v", "cell.del cell:1"]),
+    // Prefixes end in a separator.
+    ("cell.drop", &["cell.set branch/1 v", "cell.drop branch/"]),
+    ("cell.fork", &["cell.set branch/1 v", "cell.drop fork/", "cell.fork branch/ fork/"]),
     ("hcas", &["hset timed f0 1", "hcas timed f0 1 2"]),
 ];
 

@@ -358,7 +358,7 @@ impl Keys {
         self.access(KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::DELETE))
     }
 
-    /// The search has found a record: there may be more from its score on.
+    /// They get other values, whatever they held.
     pub const fn overwritten(self) -> Keys {
         self.access(KeyFlags::OVERWRITE)
     }

@@ -78,6 +78,23 @@ impl PendingNotifications {
         names.truncate(notifications.last().map_or(0, |last| last.name_end));
     }
 
+    /// Drops the events and requests after the first `len` notifications, because the changes were undone.
+    /// Invalidations stay: the table of readers has forgotten these readers.
+    pub fn retract(&self, len: usize) {
+        let Pending { notifications, names, .. } = &mut *self.0.borrow_mut();
+        let name_at = notifications[..len].last().map_or(0, |last| last.name_end);
+        let (later, later_names) = (notifications.split_off(len), names.split_off(name_at));
+        let mut later_at = 0;
+        for Notification { what, name_end } in later {
+            let name = &later_names[later_at..name_end - name_at];
+            later_at = name_end - name_at;
+            if matches!(what, What::Stale { .. } | What::AllStale) {
+                names.extend_from_slice(name);
+                notifications.push(Notification { what, name_end: names.len() });
+            }
+        }
+    }
+
     /// Adds the events of another collection.
     pub fn append(&self, events: &PendingNotifications) {
         let Pending { notifications, names, .. } = &*events.0.borrow();
@@ -207,6 +224,24 @@ mod tests {
         assert!(!pending.is_empty());
         pending.0.borrow_mut().clear();
         assert!(pending.is_empty());
+    }
+
+    #[test]
+    fn of_changes_that_are_undone_invalidations_stay() {
+        let pending = PendingNotifications::default();
+        pending.event("set", 0, b"kept");
+        let len = pending.len();
+        pending.event("set", 0, b"one");
+        pending.stale(b"two", Readers::new(), Reason::Changed);
+        pending.request(7, b"three", 1, b"payload");
+        pending.all_stale();
+        pending.stale(b"four", Readers::new(), Reason::Changed);
+        pending.event("del", 0, b"five");
+        pending.retract(len);
+        let Pending { notifications, names, .. } = &*pending.0.borrow();
+        let ends: Vec<usize> = notifications.iter().map(|notification| notification.name_end).collect();
+        assert_eq!((ends, names.as_slice()), (vec![4, 7, 7, 11], &b"kepttwofour"[..]));
+        assert!(matches!(notifications[0].what, What::Event { .. }) && matches!(notifications[2].what, What::AllStale));
     }
 
     #[test]

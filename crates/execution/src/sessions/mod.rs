@@ -5,12 +5,14 @@ pub mod attachments;
 pub mod ending;
 pub mod expiry;
 pub mod lookup;
+pub mod undo;
 
 use keyspace::definitions::Definitions;
 use locks::{RwLock, rank};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use undo::Undo;
 
 /// An event for which a function can be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +45,8 @@ pub struct Sessions {
     attached: AtomicBool,
     /// Hooks that failed when a session expired.
     hook_failures: AtomicU64,
+    /// What undoes the changes of a hook that fails.
+    pub undo: Undo,
     /// A thread is removing expired sessions with a hook.
     is_expiring: AtomicBool,
 }

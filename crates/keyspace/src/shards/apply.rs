@@ -118,7 +118,8 @@ impl Locked<'_> {
         Ok(())
     }
 
-    /// Restores a copied key. Only for the private keyspace of a client: it is not recorded.
+    /// Restores a copied key. It is not recorded: only for the private keyspace of a client, and to undo effects that
+    /// are not recorded either.
     pub fn put_copy(&mut self, db: usize, key: Key<'_>, copy: KeyCopy) {
         match copy.0 {
             Copied::Value(value, deadline) => {

@@ -30,6 +30,8 @@ pub struct Db {
     open_runs: BTreeSet<(u64, NameId)>,
     /// Lists of sessions. Most databases have none.
     sessions: Option<Box<SessionLists>>,
+    /// How many values have a type that Redis does not have.
+    own_values: usize,
     /// The last use that new keys get: see [`Locked::at`](super::locked::Locked::at).
     pub(super) used_at: u32,
 }
@@ -55,6 +57,12 @@ impl Db {
     /// True when there is no key.
     pub fn is_empty(&self) -> bool {
         self.table.is_empty()
+    }
+
+    /// True when there are values of types that Redis does not have.
+    #[inline]
+    pub fn has_own_values(&self) -> bool {
+        self.own_values > 0
     }
 
     /// How many keys have a deadline.
@@ -394,6 +402,7 @@ impl Db {
         self.field_deadlines.clear();
         self.open_runs.clear();
         self.sessions = None;
+        self.own_values = 0;
         self.deadline_sum = 0;
     }
 
@@ -527,6 +536,7 @@ impl Db {
     /// Adds an entry; the caller has removed the old one.
     pub(super) fn insert(&mut self, key: Key<'_>, entry: Entry) {
         let listed = Listed::of(&entry);
+        self.own_values += usize::from(ValueType::of(&entry).is_own);
         entry.touch(self.used_at);
         let entry = &*self.table.insert(key.hash, entry);
         let (mask, mut scores) = (self.parts.covering(key.name), IndexScores::new());
@@ -550,6 +560,7 @@ impl Db {
             self.parts.remove_record(&self.table, key.name, id, mask, &scores);
         }
         let entry = self.table.remove(key.hash, key.name)?;
+        self.own_values -= usize::from(ValueType::of(&entry).is_own);
         self.relist(id, Listed::of(&entry), Listed::default());
         Some(entry)
     }

@@ -68,6 +68,17 @@ impl Definitions {
         self.restores.get(name)
     }
 
+    /// The definition of that kind and name.
+    pub fn definition(&self, what: Definable, name: &[u8]) -> Option<&[u8]> {
+        match what {
+            Definable::Library => self.libraries.get(name).map(|code| &**code),
+            Definable::Index => self.indexes.get(name).map(Vec::as_slice),
+            Definable::Fork => self.forks.contains(name).then_some(b""),
+            Definable::Restore => self.restores.get(name).map(|steps| &**steps),
+            Definable::Hook => self.hook(name),
+        }
+    }
+
     pub(super) fn define(&mut self, what: Definable, name: &[u8], definition: &[u8]) {
         match what {
             Definable::Library => drop(self.libraries.insert(name.to_vec(), definition.into())),

@@ -65,4 +65,15 @@ impl KeyCopy {
             Some(entry) => Copied::Value(DetachedValue::copy_of(entry, shapes), entry.deadline()),
         })
     }
+
+    /// Like `new`, for a copy that takes the place of the original: a session stays the same session.
+    pub(super) fn to_restore(entry: Option<&Entry>, shapes: &Shapes) -> KeyCopy {
+        match entry.and_then(|entry| entry.object().map(|object| (entry, object))) {
+            Some((entry, Object::Session(session))) => {
+                let same = Box::new(Object::Session(session.same()));
+                KeyCopy(Copied::Value(DetachedValue::Large(same), entry.deadline()))
+            }
+            _ => KeyCopy::new(entry, shapes),
+        }
+    }
 }

@@ -688,6 +688,12 @@ impl<'a> Locked<'a> {
         KeyCopy::new(within.entry(key), &within.shapes)
     }
 
+    /// Copies a key of database `db` so that [`Locked::put_copy`] can undo changes to it.
+    pub fn copy_to_restore(&self, db: usize, key: Key<'_>) -> KeyCopy {
+        let within = self.db(db, key);
+        KeyCopy::to_restore(within.entry(key), &within.shapes)
+    }
+
     /// Adds to the garbage.
     pub fn add_garbage(&mut self, garbage: impl Send + 'static) {
         self.garbage.add(garbage);

@@ -88,7 +88,8 @@ pub struct ValueType {
     pub redis_number: u32,
     /// Its letter in `notify-keyspace-events`.
     pub event_letter: char,
-    /// True for a type that Redis does not have.
+    /// True for a type that Redis does not have. Its values are never evicted, and no command puts another value in
+    /// their place: only the commands of their family change them.
     pub is_own: bool,
     /// True for a type whose values stay under their names: they cannot be renamed, copied, moved, dumped, restored or
     /// given a deadline.

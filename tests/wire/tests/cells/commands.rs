@@ -1,4 +1,4 @@
-//! CELL.INIT, CELL.GET, CELL.GETV, CELL.SET, CELL.CAS and CELL.DEL: what they do and reply, and what they refuse.
+//! CELL.INIT, CELL.GET, CELL.GETV, CELL.MGET, CELL.SET, CELL.CAS and CELL.DEL: what they do and reply, and what they refuse.
 
 use crate::check;
 
@@ -64,6 +64,61 @@ fn set_always_succeeds_and_counts() {
         :7
         > cell.get a
         "z"
+        "#,
+    );
+}
+
+#[test]
+fn mget_reads_several_cells() {
+    check(
+        r#"
+        > CELL.SET a 1
+        > CELL.SET a 2
+        > CELL.SET b "" EX 100
+        :1
+        :2
+        :1
+        > CELL.MGET a nosuch b a
+        [["2", :2, :1700000000000000..], (nil), ["", :1, :1700000000000000..], ["2", :2, :1700000000000000..]]
+        > CELL.MGET nosuch
+        [(nil)]
+        > SET s x
+        +OK
+        > CELL.MGET a s
+        -WRONGTYPE Operation against a key holding the wrong kind of value
+        > CELL.MGET a ""
+        -ERR the name of a cell has 1 to 1024 bytes
+        > CELL.MGET a _strata/x
+        -ERR the name of a cell does not begin with '_strata/', which is reserved
+        > PEXPIRE b 1
+        :1
+        # eventually
+        > CELL.MGET b
+        [(nil)]
+        > MULTI
+        +OK
+        > CELL.SET a 3
+        +QUEUED
+        > CELL.MGET a c
+        +QUEUED
+        > EXEC
+        [:3, [["3", :3, *], (nil)]]
+        > EVAL "return redis.call('CELL.MGET', KEYS[1], KEYS[2])[1][1]" 2 a c
+        "3"
+        > TXN.BEGIN
+        +OK
+        > CELL.SET c new
+        :1
+        > CELL.MGET a c
+        [["3", :3, *], ["new", :1, *]]
+        > TXN.COMMIT
+        :1..
+        > HELLO 3
+        *
+        > CELL.MGET a nosuch
+        [["3", :3, *], _]
+        > HELLO 2
+        *
         "#,
     );
 }

@@ -30,9 +30,9 @@ fn a_cell_is_a_key_of_its_own_type() {
         > CELL.SET s v
         -WRONGTYPE Operation against a key holding the wrong kind of value
         > SET a x
-        +OK
-        > CELL.GET a
         -WRONGTYPE Operation against a key holding the wrong kind of value
+        > CELL.GET a
+        "w"
         > DEL a
         :1
         > CELL.INIT a v
@@ -96,7 +96,8 @@ fn a_dump_restores_everything() {
         }
         let payload = connection.run_args(&["DUMP", name]).bytes().to_vec();
         let expected = connection.run_args(&["CELL.HISTORY", name]);
-        let restored = connection.run_args(&[b"RESTORE" as &[u8], b"copy", b"0", &payload, b"REPLACE"]);
+        connection.run("DEL copy");
+        let restored = connection.run_args(&[b"RESTORE" as &[u8], b"copy", b"0", &payload]);
         assert_eq!(restored.to_string(), "+OK", "{name}");
         assert_eq!(connection.run("CELL.HISTORY copy"), expected, "{name}");
         assert_eq!(connection.run(&format!("CELL.CAS copy {writes} next")).integer(), writes + 1);
@@ -158,7 +159,8 @@ fn payloads_are_not_trusted() {
     }
     assert_eq!(connection.run("CELL.HISTORY a").to_string(), "[[\"v\", :9223372036854775807, :5]]");
     assert_eq!(connection.run("CELL.GETV a AFTER 9223372036854775807 BLOCK 5").to_string(), "(nil)");
-    let reply = connection.run_args(&[b"RESTORE" as &[u8], b"a", b"0", &payload(5, &last), b"REPLACE"]);
+    connection.run("DEL a");
+    let reply = connection.run_args(&[b"RESTORE" as &[u8], b"a", b"0", &payload(5, &last)]);
     assert_eq!(reply.to_string(), "+OK");
     let refused = "-ERR the time of the cell is at its maximum: it takes no more writes";
     assert_eq!(connection.run("CELL.SET a w").to_string(), refused);

@@ -91,7 +91,7 @@ fn a_cell_that_goes_ends_the_wait() {
         "UNLINK a",
         "FLUSHALL",
         "FLUSHDB",
-        "SET a string",
+        "EVAL \"redis.call('del', KEYS[1]) return redis.call('set', KEYS[1], 'string')\" 1 a",
         "RENAME a b",
         "MOVE a 1",
         "PEXPIRE a 0",
@@ -223,8 +223,8 @@ fn another_cell_in_its_place_ends_a_watch() {
     for replacement in [
         "MULTI\n> CELL.DEL a\n> CELL.SET a new\n> EXEC\n+OK\n+QUEUED\n+QUEUED\n[:1, :1]",
         "TXN.BEGIN\n> CELL.DEL a\n> CELL.CAS a NONE new\n> TXN.COMMIT\n+OK\n:1\n:1\n:1..",
-        "RENAME b a\n+OK",
-        "COPY b a REPLACE\n:1",
+        "MULTI\n> DEL a\n> RENAME b a\n> EXEC\n+OK\n+QUEUED\n+QUEUED\n[:1, +OK]",
+        "MULTI\n> DEL a\n> COPY b a\n> EXEC\n+OK\n+QUEUED\n+QUEUED\n[:1, :1]",
     ] {
         check(&format!(
             "

@@ -77,12 +77,21 @@ impl Model {
         outcome.unwrap_or_else(|error| Reply::Error(error.into()))
     }
 
+    /// A run is not replaced by another value.
+    fn pass_replace(&self, key: &str) -> Result<(), &'static str> {
+        match self.entries.get(key) {
+            Some(Value::Run(_)) => Err(WRONG_TYPE),
+            _ => Ok(()),
+        }
+    }
+
     /// Runs a command outside of or inside of a script.
     pub(crate) fn run(&mut self, words: &[&str]) -> Outcome {
         Ok(match words {
             ["GET", key] => bulk(self.text(key)?),
             ["MGET", keys @ ..] => array(keys.iter().map(|key| bulk(self.text(key).unwrap_or_default()))),
             ["SET", key, value] => {
+                self.pass_replace(key)?;
                 self.put(key, Value::Text((*value).into()));
                 ok()
             }
@@ -110,6 +119,7 @@ impl Model {
                 count(len)
             }
             ["MSET", pairs @ ..] => {
+                pairs.chunks(2).try_for_each(|pair| self.pass_replace(pair[0]))?;
                 pairs.chunks(2).for_each(|pair| self.put(pair[0], Value::Text(pair[1].into())));
                 ok()
             }
@@ -133,6 +143,9 @@ impl Model {
                     return Err("ERR no such key");
                 }
                 // To its own name is no change.
+                if from != to {
+                    self.pass_replace(to)?;
+                }
                 if from != to
                     && let Some(value) = self.remove(from)
                 {
@@ -145,6 +158,9 @@ impl Model {
                 let may = options.contains(&"REPLACE") || !self.entries.contains_key(*to);
                 let copy = self.entries.get(*from).filter(|_| may).cloned();
                 let copied = copy.is_some();
+                if copied {
+                    self.pass_replace(to)?;
+                }
                 copy.into_iter().for_each(|value| self.put(to, value));
                 number(copied.into())
             }

@@ -42,7 +42,7 @@ const REQUESTS: &[(&str, Outcome, &str)] = &[
     ("bzpopmin", Runs, "BZPOPMIN $n 0.001"),
     ("cell.cas", Refused, "CELL.CAS cell:$i NONE $v"),
     ("cell.del", Runs, "CELL.DEL $n"),
-    ("cell.drop", Runs, "CELL.DROP $n"),
+    ("cell.drop", Runs, "CELL.DROP $n:"),
     ("cell.fork", Refused, "CELL.FORK cells: fork:$i:"),
     ("cell.init", Refused, "CELL.INIT cell:init:$i $v"),
     ("cell.set", Refused, "CELL.SET cell:set:$i $v"),

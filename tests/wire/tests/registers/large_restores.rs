@@ -92,6 +92,13 @@ fn everything_is_restored_and_what_is_not_in_the_blob_is_dropped() {
     let merged = connection.run("REG.MGET r17 r18 r19 extra");
     let merged: Vec<String> = merged.items().iter().map(shown).collect();
     assert_eq!(merged, ["6 newer", RESTORED, RESTORED, "1 kept"]);
+    // Under another prefix.
+    connection.run("REG.SNAPSHOT PREFIX r STORE of-r");
+    let restored = connection.run("REG.RESTORE FROM of-r INTO moved:r");
+    assert_eq!(restored.to_string(), format!("[:{MANY}, (nil)]"));
+    assert_eq!(connection.run("REG.GET moved:r18"), connection.run("REG.GET r18"));
+    assert_eq!(connection.run("DBSIZE").integer() as usize, 2 * MANY + 3);
+    assert_eq!(connection.run("REG.RESTORE FROM of-r INTO r").to_string(), format!("[:{MANY}, (nil)]"));
     // Inside a transaction it is one step.
     let blob = connection.run("GET {1}check");
     fill(&mut connection, 8, "old");
@@ -168,7 +175,8 @@ fn a_key_of_another_type_that_is_made_meanwhile_stays() {
     let Some((session, mut connection)) = prepared() else { return };
     let mut restorer = begin(session.connect(), &mut connection);
     let names: Vec<usize> = (0..100).map(|n| n * (MANY / 100) + 7).collect();
-    let lines: Vec<String> = names.iter().map(|name| format!("SET r{name} text")).collect();
+    let replace = "EVAL \"redis.call('del', KEYS[1]) return redis.call('set', KEYS[1], 'text')\" 1";
+    let lines: Vec<String> = names.iter().map(|name| format!("{replace} r{name}")).collect();
     connection.pipeline(&lines);
     let reply = restorer.read();
     assert!(!reply.is_error(), "{reply}");

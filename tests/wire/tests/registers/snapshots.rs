@@ -100,6 +100,113 @@ fn a_scope_says_which_registers_are_meant() {
 }
 
 #[test]
+fn into_sets_registers_under_another_prefix() {
+    check(
+        r#"
+        > REG.PUT a/1 1 one
+        > REG.PUT a/2 5 two
+        > REG.PUT a/w 3 later ORDERED
+        > REG.PUT a/ 1 itself
+        +APPLIED
+        +APPLIED
+        +BUFFERED
+        +APPLIED
+        > EXPIRE a/2 1000
+        :1
+        > REG.SNAPSHOT PREFIX a/ POSITION p STORE check
+        :4
+        > REG.PUT a/1 2 changed
+        > REG.PUT a/3 1 new
+        > REG.PUT b/3 1 dropped
+        > REG.PUT bb/3 1 kept
+        +APPLIED
+        +APPLIED
+        +APPLIED
+        +APPLIED
+        > REG.RESTORE FROM check INTO b/
+        [:4, "p"]
+        > REG.MGET b/1 b/2 b/3 b/ bb/3
+        [["one", "1"], ["two", "5"], (nil), ["itself", "1"], ["kept", "1"]]
+        > REG.SEAL b/w 3
+        :1
+        > TTL b/2
+        :990..1000
+        // The registers of the snapshot's own prefix stay.
+        > REG.MGET a/1 a/2 a/3 a/w
+        [["changed", "2"], ["two", "5"], ["new", "1"], (nil)]
+        // The version decides, key by key.
+        > REG.PUT b/1 9 newer
+        > DEL b/2
+        > REG.PUT b/3 1 stays
+        +APPLIED
+        :1
+        +APPLIED
+        > REG.RESTORE FROM check into b/ merge
+        [:1, "p"]
+        > REG.MGET b/1 b/2 b/3
+        [["newer", "9"], ["two", "5"], ["stays", "1"]]
+        // The empty prefix is one too, and a shorter or longer one.
+        > REG.RESTORE FROM check INTO "" MERGE
+        [:4, "p"]
+        > REG.MGET 1 2 ""
+        [["one", "1"], ["two", "5"], ["itself", "1"]]
+        > REG.RESTORE FROM check INTO a/b/c/
+        [:4, "p"]
+        > REG.MGET a/b/c/1 a/1
+        [["one", "1"], ["changed", "2"]]
+        > REG.RESTORE FROM check INTO a/
+        [:4, "p"]
+        > REG.MGET a/1 a/3 a/b/c/1
+        [["one", "1"], (nil), (nil)]
+        > MULTI
+        +OK
+        > REG.RESTORE FROM check INTO t/
+        +QUEUED
+        > EXEC
+        [[:4, "p"]]
+        > REG.GET t/1
+        ["one", "1"]
+        "#,
+    );
+}
+
+#[test]
+fn into_needs_a_snapshot_of_a_prefix_and_a_free_name() {
+    check(
+        r#"
+        > REG.PUT a/1 1 one
+        > REG.PUT a/2 1 two
+        +APPLIED
+        +APPLIED
+        > REG.SNAPSHOT STORE all
+        > REG.SNAPSHOT KEYS 1 a/1 STORE keys
+        > REG.SNAPSHOT PREFIX a/ STORE prefix
+        :2
+        :1
+        :2
+        > REG.RESTORE FROM all INTO b/
+        -ERR INTO needs a snapshot of a prefix: this one is of all registers or of keys
+        > REG.RESTORE FROM keys MERGE INTO b/
+        -ERR INTO needs a snapshot of a prefix: this one is of all registers or of keys
+        > REG.RESTORE FROM prefix INTO
+        -ERR the prefix behind INTO is missing
+        > REG.RESTORE FROM prefix INTO b/ INTO c/
+        -ERR INTO is given twice
+        > CELL.SET b/2 "in the way"
+        :1
+        > REG.PUT b/3 1 three
+        +APPLIED
+        > REG.RESTORE FROM prefix INTO b/
+        -WRONGTYPE Operation against a key holding the wrong kind of value
+        > REG.MGET b/1 b/3
+        [(nil), ["three", "1"]]
+        > CELL.GET b/2
+        "in the way"
+        "#,
+    );
+}
+
+#[test]
 fn merge_keeps_the_newer_version_key_by_key() {
     check(
         r#"

@@ -37,6 +37,53 @@ fn a_new_key_gets_the_next_run_seq_and_a_known_one_changes_nothing() {
 }
 
 #[test]
+fn attributes_are_kept_as_given() {
+    check(
+        r#"
+        > RUN.APPEND r k1 t d EVENTID e1 ATTR 2 tenant "a\x00b" region "" STEP s
+        ["runSeq", :1, "idempotent", :0, "persisted", :1, ...]
+        > RUN.APPEND r k2 t d EVENTID e2 ATTR 0
+        ["runSeq", :2, "idempotent", :0, "persisted", :1, ...]
+        > RUN.APPEND r k3 t d EVENTID e3 attr 1 STEP ATTR
+        ["runSeq", :3, "idempotent", :0, "persisted", :1, ...]
+        // They do not count as what an event is.
+        > RUN.APPEND r k1 t d ATTR 1 tenant other
+        ["runSeq", :1, "idempotent", :1, "persisted", :0, "eventId", "e1", "persistedAt", *, "mismatch", :0]
+        > RUN.EVENTS r
+        [["runId", "r", "runSeq", :1, "eventId", "e1", "eventType", "t", "eventData", "d", "idempotencyKey", "k1", "emittedAt", *, "persistedAt", *,
+          "stepId", "s", "attributes", ["tenant", "a\x00b", "region", ""]],
+         ["runId", "r", "runSeq", :2, "eventId", "e2", "eventType", "t", "eventData", "d", "idempotencyKey", "k2", "emittedAt", *, "persistedAt", *,
+          "attributes", []],
+         ["runId", "r", "runSeq", :3, "eventId", "e3", "eventType", "t", "eventData", "d", "idempotencyKey", "k3", "emittedAt", *, "persistedAt", *,
+          "attributes", ["STEP", "ATTR"]]]
+        > COPY r copy
+        :1
+        > DEBUG RELOAD
+        +OK
+        > HELLO 3
+        *
+        > RUN.EVENTS copy LIMIT 1
+        [{"runId" => "copy", "runSeq" => :1, "eventId" => "e1", "eventType" => "t", "eventData" => "d", "idempotencyKey" => "k1", "emittedAt" => *, "persistedAt" => *,
+          "stepId" => "s", "attributes" => {"tenant" => "a\x00b", "region" => ""}}]
+        > HELLO 2
+        *
+        > RUN.APPEND r k4 t d ATTR
+        -ERR the count behind ATTR is missing
+        > RUN.APPEND r k4 t d ATTR 2 a b c
+        -ERR ATTR counts 2 items of 2, but 3 arguments follow
+        > RUN.APPEND r k4 t d ATTR -1
+        -ERR the count behind ATTR must be a whole number not below 0, not '-1'
+        > RUN.APPEND r k4 t d ATTR 1 a b ATTR 1 c d
+        -ERR ATTR is given twice
+        > RUN.APPEND r k4 t d ATTR 3 a 1 b 2 a 3
+        -ERR the attribute 'a' is given twice
+        > RUN.INFO r
+        ["runId", "r", "status", "pending", "events", :3, ...]
+        "#,
+    );
+}
+
+#[test]
 fn iflast_appends_only_behind_the_event_that_is_named() {
     check(
         r#"

@@ -33,9 +33,9 @@ fn a_run_is_a_key_of_its_own_type() {
         > RUN.APPEND s k t d
         -WRONGTYPE Operation against a key holding the wrong kind of value
         > SET r x
-        +OK
-        > RUN.EVENTS r
         -WRONGTYPE Operation against a key holding the wrong kind of value
+        > RUN.EVENTS r
+        [["runId", "r", ...], ...]
         > DEL r
         :1
         > RUN.APPEND "" k1 t d
@@ -146,7 +146,8 @@ fn a_dump_restores_everything() {
         }
         (0..events).for_each(|_| drop(connection.read()));
         let payload = connection.run_args(&["DUMP", name]).bytes().to_vec();
-        let restored = connection.run_args(&[b"RESTORE" as &[u8], b"copy", b"0", &payload, b"REPLACE"]);
+        connection.run("DEL copy original");
+        let restored = connection.run_args(&[b"RESTORE" as &[u8], b"copy", b"0", &payload]);
         assert_eq!(restored.to_string(), "+OK", "{name}");
         // But for the name, all is equal.
         connection.run_args(&["RENAME", name, "original"]);
@@ -178,8 +179,10 @@ fn a_dump_restores_everything() {
 fn payloads_are_not_trusted() {
     let Some(session) = start() else { return };
     let mut connection = session.connect();
-    let mut restore =
-        |image: &[u8]| connection.run_args(&[b"RESTORE" as &[u8], b"r", b"0", &payload(image), b"REPLACE"]).to_string();
+    let mut restore = |image: &[u8]| {
+        connection.run("DEL r");
+        connection.run_args(&[b"RESTORE" as &[u8], b"r", b"0", &payload(image)]).to_string()
+    };
     let key_of_digits = [&b"\x00\x40"[..], &[b'0'; 64], b"\x01e\x01td"].concat();
     for (event, why) in [
         (&b""[..], "an event without anything"),
@@ -187,7 +190,9 @@ fn payloads_are_not_trusted() {
         (b"\x00\x05k", "a key that is cut off"),
         (b"\x00\x01k\x01e", "no type"),
         (b"\x08\x01k\x01e\x01t", "no step"),
-        (b"\x80\x20\x01k\x01e\x01td", "a part that there is not"),
+        (b"\x80\x40\x01k\x01e\x01td", "a part that there is not"),
+        (b"\x80\x20\x01k\x01e\x01t\x02\x01nd", "an attribute without a value"),
+        (b"\x80\x20\x01k\x01e\x01t\x03\x01n\x05d", "an attribute that is cut off"),
         (b"\x04\x01k\x01e\x0cd", "a known type that there is not"),
         (b"\x00\x01k\x01e\x0aRunStartedd", "a known type by its name"),
         (b"\x01short\x01e\x01t", "a packed key that is cut off"),

@@ -74,11 +74,14 @@ fn a_reply_is_of_one_run_whatever_others_do_to_it() {
         }
         for round in 0..ROUNDS {
             let from = random.pick(&["x", "y"]);
-            writer.run(&match random.below(6) {
-                0 => "DEL r".to_owned(),
-                1 => "SET r string".to_owned(),
-                _ => format!("COPY {from} r REPLACE"),
-            });
+            let replacement = match random.below(6) {
+                0 => None,
+                1 => Some("SET r string".to_owned()),
+                _ => Some(format!("COPY {from} r")),
+            };
+            let lines = ["MULTI".to_owned(), "DEL r".to_owned()].into_iter().chain(replacement);
+            let lines: Vec<String> = lines.chain(["EXEC".to_owned()]).collect();
+            writer.pipeline(&lines);
             for number in 0..random.below(60) {
                 // As further events of that run, if it is one.
                 let next = EVENTS + 1 + number;

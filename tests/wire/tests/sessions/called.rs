@@ -29,11 +29,11 @@ fn records_claims_cells_runs_and_registers_are_changed_once() {
         ["runSeq", :1, "idempotent", :0, "persisted", :1, ...]
         > SESSION.CALL s 4 LOW 1 RUN.APPEND r k t d
         ["runSeq", :1, "idempotent", :0, "persisted", :1, ...]
-        > SESSION.CALL s 5 LOW 1 CELL.CAS c NONE v
+        > SESSION.CALL s 5 LOW 1 CELL.CAS c/x NONE v
         :1
-        > SESSION.CALL s 5 LOW 1 CELL.CAS c NONE v
+        > SESSION.CALL s 5 LOW 1 CELL.CAS c/x NONE v
         :1
-        > SESSION.CALL s 6 LOW 1 CELL.CAS c NONE v
+        > SESSION.CALL s 6 LOW 1 CELL.CAS c/x NONE v
         (nil)
         > SESSION.CALL s 7 LOW 1 REG.PUT g 1 v
         +APPLIED
@@ -55,13 +55,13 @@ fn records_claims_cells_runs_and_registers_are_changed_once() {
         :1
         > SESSION.CALL s 14 LOW 1 REG.RESTORE FROM check
         [:1, (nil)]
-        > SESSION.CALL s 15 LOW 1 CELL.FORK c d
+        > SESSION.CALL s 15 LOW 1 CELL.FORK c/ d/
         :1
-        > SESSION.CALL s 15 LOW 1 CELL.FORK c d
+        > SESSION.CALL s 15 LOW 1 CELL.FORK c/ d/
         :1
-        > SESSION.CALL s 16 LOW 1 CELL.DROP d
+        > SESSION.CALL s 16 LOW 1 CELL.DROP d/
         :1
-        > SESSION.CALL s 16 LOW 1 CELL.DROP d
+        > SESSION.CALL s 16 LOW 1 CELL.DROP d/
         :1
         > SESSION.CALL s 17 LOW 1 HPUT h FIELDS 1 a b
         :1

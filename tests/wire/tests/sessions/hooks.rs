@@ -14,7 +14,7 @@ redis.register_function('self', function(keys, args) redis.call('set', 'seen', t
 redis.register_function('opens', function(keys, args) redis.call('session.open', 'id', 'x') end)
 redis.register_function('closes', function(keys, args) redis.call('session.close', keys[1]) end)
 redis.register_function('deletes', function(keys, args) redis.call('del', keys[1]) end)
-redis.register_function('sets', function(keys, args) redis.call('set', keys[1], 'a string') end)
+redis.register_function('sets', function(keys, args) redis.call('del', keys[1]) redis.call('set', keys[1], 'a string') end)
 redis.register_function('swaps', function(keys, args) redis.call('swapdb', 0, 1) end)
 redis.register_function('flushes', function(keys, args) redis.call('flushall') redis.call('set', 'after', 'flush') end)
 ";
@@ -121,7 +121,7 @@ fn created_is_called_once_with_the_capabilities() {
     );
 }
 
-/// The error is that of OPEN, and there is no session. (Writes of a function that fails stay, as always.)
+/// The error is that of OPEN, and there is nothing: no session, and nothing that the function wrote before it failed.
 #[test]
 fn a_failing_created_makes_no_session() {
     for (function, error) in [("fail", "~-MY no*"), ("boom", "~-ERR *boom*")] {
@@ -132,7 +132,7 @@ fn a_failing_created_makes_no_session() {
             +OK
             > SESSION.OPEN ID s
             {error}
-            > EXISTS s
+            > EXISTS s failed
             :0
             > SESSION.ALIVE s
             :0
@@ -155,7 +155,7 @@ fn a_failing_created_makes_no_session() {
             +QUEUED
             +QUEUED
             [{}, +OK]
-            > EXISTS t k
+            > EXISTS t k failed
             :1
             "#,
             if function == "fail" { "~-\"MY no*\"" } else { "~-\"ERR *boom*\"" }
@@ -182,14 +182,6 @@ fn expired_is_called_on_close_and_on_nothing_else_but_expiry() {
         "b"
         > DEL b
         :1
-        > SESSION.OPEN ID b
-        "b"
-        > SET b over
-        +OK
-        > SESSION.OPEN ID c
-        "c"
-        > RENAME b c
-        +OK
         > GET log
         "a(x 1)"
         > SESSION.OPEN ID d TTL 20
@@ -280,7 +272,7 @@ fn pushes_to_the_dying_are_dropped_and_to_others_kept() {
             > SESSION.PENDING other
             [[:1, "s is gone", *]]
             > SESSION.RETRY 99999999999999
-            [["other", :1, "s is gone"]]
+            [["other", :1, "s is gone", :1700000000000..]]
             > SESSION.OPEN ID s
             "s"
             > SESSION.PUSH s first
@@ -355,26 +347,36 @@ fn hooks_that_remove_or_replace_the_session() {
 /// OPEN does not answer with the name of a session that is not there.
 #[test]
 fn open_fails_when_its_hook_takes_the_session_away() {
-    for (function, left) in [("deletes", "none"), ("sets", "string"), ("swaps", "none"), ("flushes", "none")] {
+    for function in ["deletes", "sets", "swaps", "flushes"] {
         let Some(session) = start_with_library() else { return };
         session.check(&format!(
             r#"
             > SESSION.HOOK CREATED {function}
             +OK
+            > SET before 0
+            +OK
+            > SELECT 1
+            +OK
+            > SET before 1
+            +OK
+            > SELECT 0
+            +OK
             > SESSION.OPEN ID s
             -ERR the function that was called for the session has removed, replaced or moved it
-            > TYPE s
-            +{left}
+            > KEYS *
+            ["before"]
+            > GET before
+            "0"
             > SESSION.LIST
             ["0", []]
             > SELECT 1
             +OK
-            > TYPE s
-            +none
+            > KEYS *
+            ["before"]
+            > GET before
+            "1"
             > SELECT 0
             +OK
-            > DEL s
-            *
             > SESSION.HOOK CREATED NONE
             +OK
             > SESSION.OPEN ID s
@@ -382,6 +384,81 @@ fn open_fails_when_its_hook_takes_the_session_away() {
             "#
         ));
     }
+}
+
+/// A function that changes values of every type, indexes and databases, and then fails, has changed nothing: not here,
+/// not for those who listen, wait or cache, and not after a restart.
+#[test]
+fn what_a_failing_created_has_changed_is_undone() {
+    const WRECKS: &str = "#!lua name=wrecks
+redis.register_function('wreck', function(keys, args)
+  local c = redis.call
+  c('append', 'string', 'x') c('hset', 'hash', 'f', '2', 'g', '3') c('rpush', 'list', 'b') c('del', 'set')
+  c('zadd', 'zset', '7', 'm') c('xadd', 'stream', '9-9', 'f', 'v') c('cell.set', 'cell', 'w')
+  c('run.append', 'run', 'k2', 't', 'd') c('reg.put', 'register', '2', 'w') c('session.push', 'other', 'x')
+  c('session.ack', 'other', '1') c('pexpire', 'string', '100000') c('rename', 'zset', 'moved') c('copy', 'list', 'copied')
+  c('set', 'new', 'v') c('idx.drop', 'i') c('idx.create', 'j', 'PREFIX', '1', 'h', 'FIELD', 'f')
+  c('swapdb', '0', '1') c('set', 'swapped', 'v') c('flushall') c('hset', 'hash', 'f', '9') c('swapdb', '0', '2')
+  error('wrecked')
+end)";
+    const STATE: &[&str] = &[
+        "DEBUG DIGEST",
+        "DBSIZE",
+        "PTTL string",
+        "CELL.HISTORY cell",
+        "RUN.EVENTS run",
+        "REG.GET register",
+        "SESSION.PENDING other",
+        "IDX.LIST",
+        "ZRANGE i 0 -1 WITHSCORES",
+        "SESSION.LIST",
+        "SESSION.HOOK",
+    ];
+    let args = &["--enable-debug-command", "yes", "--appendfsync", "always"];
+    let Some(mut own) = OwnServer::start(args) else { return };
+    let mut connection = own.connect();
+    assert_eq!(connection.run_args(&["FUNCTION", "LOAD", WRECKS]).text(), "wrecks");
+    for line in [
+        "SET string s",
+        "HSET hash f 1",
+        "RPUSH list a",
+        "SADD set a 1",
+        "ZADD zset 1 m 2 n",
+        "XADD stream 1-1 f v",
+        "CELL.SET cell v",
+        "RUN.APPEND run k t d",
+        "REG.PUT register 1 v",
+        "SESSION.OPEN ID other TTL 3600000",
+        "SESSION.PUSH other first",
+        "IDX.CREATE i PREFIX 1 hash FIELD f",
+        "SESSION.HOOK CREATED wreck",
+    ] {
+        must(&mut connection, line);
+    }
+    let (mut attached, mut listener) = (own.connect(), own.connect());
+    must(&mut attached, "HELLO 3");
+    attached.queue_line("SESSION.ATTACH other");
+    attached.flush();
+    assert_eq!(attached.read().to_string(), "+OK");
+    assert_eq!(attached.read().to_string(), "push[\"session\", \"other\", :1, \"first\"]");
+    must(&mut connection, "CONFIG SET notify-keyspace-events EA");
+    must(&mut listener, "PSUBSCRIBE __key*");
+    let state = |connection: &mut Connection| connection.pipeline(STATE);
+    let before = state(&mut connection);
+    for open in ["SESSION.OPEN ID s", "EVAL \"return redis.call('session.open', 'id', 's')\" 0"] {
+        let reply = connection.run(open).to_string();
+        assert!(reply.contains("wrecked"), "{reply}");
+        assert_eq!(state(&mut connection), before, "{open}");
+    }
+    // The first that they hear of is this.
+    must(&mut connection, "SESSION.PUSH other second");
+    assert_eq!(attached.read().to_string(), "push[\"session\", \"other\", :2, \"second\"]");
+    let event = listener.read().to_string();
+    assert!(event.contains("session.push"), "{event}");
+    let before = state(&mut connection);
+    let mut killer = own.killer();
+    killer.kill_and_start();
+    assert_eq!(state(&mut killer.own().connect()), before);
 }
 
 /// For all others it is absent; the function can still read what it had.

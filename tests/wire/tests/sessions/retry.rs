@@ -2,7 +2,7 @@
 
 use crate::{check, must, start};
 use std::collections::BTreeSet;
-use wire::{Connection, Random};
+use wire::{Connection, Random, Reply};
 
 const FUTURE: &str = "99999999999999";
 
@@ -23,6 +23,16 @@ fn next_ms(connection: &mut Connection) -> i64 {
     }
 }
 
+/// The rows of SESSION.RETRY without the times at which the requests were last sent.
+fn without_times(reply: &Reply) -> String {
+    let Reply::Array(rows) = reply else { return reply.to_string() };
+    let rows = rows.iter().map(|row| {
+        assert!(row.items()[3].integer() > 0, "{row}");
+        Reply::Array(row.items()[..3].to_vec())
+    });
+    Reply::Array(rows.collect()).to_string()
+}
+
 #[test]
 fn what_was_last_sent_before_is_returned_and_marked() {
     let Some(session) = start() else { return };
@@ -37,7 +47,8 @@ fn what_was_last_sent_before_is_returned_and_marked() {
         must(&mut connection, line);
     }
     let end = next_ms(&mut connection);
-    let ask = |connection: &mut Connection, line: String| connection.run(&line).to_string();
+    // Without the times, which are between the last instant and the end.
+    let ask = |connection: &mut Connection, line: String| without_times(&connection.run(&line));
     assert_eq!(ask(&mut connection, format!("SESSION.HASRETRY {}", times[0])), ":0");
     assert_eq!(ask(&mut connection, format!("SESSION.HASRETRY {}", times[1])), ":1");
     assert_eq!(ask(&mut connection, format!("SESSION.RETRY {}", times[0])), "[]");
@@ -119,12 +130,12 @@ fn each_database_is_retried_alone() {
         > SESSION.PUSH s two
         :1
         > SESSION.RETRY 99999999999999
-        [["s", :1, "two"]]
+        [["s", :1, "two", :1700000000000..]]
         > SWAPDB 0 2
         +OK
         # sleep 20ms
         > SESSION.RETRY 99999999999999
-        [["s", :1, "zero"]]
+        [["s", :1, "zero", :1700000000000..]]
         > FLUSHDB
         +OK
         > SESSION.HASRETRY 99999999999999
@@ -132,7 +143,7 @@ fn each_database_is_retried_alone() {
         > SELECT 0
         +OK
         > SESSION.RETRY 99999999999999
-        [["s", :1, "two"]]
+        [["s", :1, "two", :1700000000000..]]
         # sleep 20ms
         > MULTI
         > SESSION.RETRY 99999999999999
@@ -141,10 +152,10 @@ fn each_database_is_retried_alone() {
         +OK
         +QUEUED
         +QUEUED
-        [[["s", :1, "two"]], :1]
+        [[["s", :1, "two", :1700000000000..]], :1]
         # sleep 20ms
         > EVAL "return redis.call('SESSION.RETRY', 99999999999999, 'LIMIT', 5)" 0
-        [["s", :1, "two"]]
+        [["s", :1, "two", :1700000000000..]]
         > EVAL "return redis.call('SESSION.HASRETRY', 99999999999999)" 0
         :1
         "#,
@@ -184,7 +195,7 @@ fn callers_share_the_requests() {
                         if reply.items().is_empty() {
                             return found;
                         }
-                        let part = |item: &wire::Reply| (item.items()[0].text().to_owned(), item.items()[1].integer());
+                        let part = |item: &Reply| (item.items()[0].text().to_owned(), item.items()[1].integer());
                         found.extend(reply.items().iter().map(part));
                     }
                 })
@@ -242,7 +253,10 @@ fn the_oldest_come_first() {
             .iter()
             .map(|item| {
                 let (sid, id) = (item.items()[0].text(), item.items()[1].integer());
-                sent.iter().find(|(_, s, i)| s == sid && *i == id).expect("it was pending").0
+                let sent_ms = sent.iter().find(|(_, s, i)| s == sid && *i == id).expect("it was pending").0;
+                // The time before it was marked.
+                assert_eq!(item.items()[3].integer(), sent_ms, "{item}");
+                sent_ms
             })
             .collect();
         assert_eq!(found, expected, "round {round}, before {before}, limit {limit}");

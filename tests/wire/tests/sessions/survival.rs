@@ -100,7 +100,8 @@ fn pending_requests_survive_a_kill() {
     connection = killer.own().connect();
     // Never again one of the former numbers.
     assert_eq!(connection.run("SESSION.PUSH s p").integer(), 8);
-    assert_eq!(connection.run("SESSION.RETRY 99999999999999").to_string(), "[[\"s\", :8, \"p\"]]");
+    let retried = connection.run("SESSION.RETRY 99999999999999").to_string();
+    assert!(retried.starts_with("[[\"s\", :8, \"p\", :"), "{retried}");
     // A client that comes back gets it.
     must(&mut connection, "HELLO 3");
     must(&mut connection, "SESSION.ATTACH s");

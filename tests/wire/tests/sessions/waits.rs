@@ -78,7 +78,7 @@ fn another_key_in_its_place_ends_the_wait() {
         "s"
         2> SESSION.PENDING s BLOCK 0
         # until blocked_clients:1
-        > SET s x
+        > EVAL "redis.call('del', KEYS[1]) return redis.call('set', KEYS[1], 'x')" 1 s
         +OK
         2< -WRONGTYPE Operation against a key holding the wrong kind of value
         > DEL s

@@ -7,7 +7,7 @@
 //! key      32 bytes if it is packed: it was 64 lower-case hexadecimal digits; else bytes
 //! id       16 bytes if it is packed: it was a UUID in its usual form; else bytes
 //! type     the number of a known type, a byte; else bytes
-//! fields   bytes each, in the order of `EventField`
+//! fields   bytes each, in the order of `EventField`; attributes are names and values, bytes each
 //! data     the rest
 //! ```
 //! Values are packed whenever possible: two events have the same key exactly if the bytes are the same.
@@ -39,10 +39,20 @@ pub enum EventField {
     EngineRunRef,
     Signal,
     Parent,
+    /// Names and values that mean nothing to the server, as [`put_attributes`] encodes them.
+    Attributes,
 }
 
 /// The number of optional fields.
-pub const EVENT_FIELDS: usize = 9;
+pub const EVENT_FIELDS: usize = 10;
+
+/// Appends attributes, as [`Event::attributes`] reads them.
+pub fn put_attributes<'a>(attributes: impl IntoIterator<Item = (&'a [u8], &'a [u8])>, out: &mut Vec<u8>) {
+    for (name, value) in attributes {
+        put_bytes(name, out);
+        put_bytes(value, out);
+    }
+}
 
 /// The types of events that change a snapshot. IMPORTANT: append only; journals on disk hold these numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -223,6 +233,11 @@ impl<'a> Event<'a> {
         let is_packed = |flag| event.flags & flag != 0;
         let is_known = event.event_type.first().is_some_and(|number| usize::from(*number) < KNOWN_TYPES.len());
         let could_be = |flag, could: bool| !is_packed(flag) && could;
+        let mut attributes = Reader::new(event.field(EventField::Attributes).unwrap_or_default());
+        while !attributes.is_empty() {
+            attributes.bytes()?;
+            attributes.bytes()?;
+        }
         if event.flags >> (FIELDS_SHIFT + EVENT_FIELDS) != 0
             || event.key.is_empty()
             || is_packed(KNOWN_TYPE) && !is_known
@@ -317,6 +332,17 @@ impl<'a> Event<'a> {
     #[inline]
     pub fn field(&self, field: EventField) -> Option<&'a [u8]> {
         self.fields[field as usize]
+    }
+
+    /// Its attributes, in the order in which they were given; `None` when none were.
+    pub fn attributes(&self) -> Option<Vec<(&'a [u8], &'a [u8])>> {
+        const WHOLE: &str = "an event holds whole attributes";
+        let mut reader = Reader::new(self.field(EventField::Attributes)?);
+        let mut attributes = Vec::new();
+        while !reader.is_empty() {
+            attributes.push((reader.bytes().expect(WHOLE), reader.bytes().expect(WHOLE)));
+        }
+        Some(attributes)
     }
 }
 

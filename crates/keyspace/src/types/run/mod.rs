@@ -12,7 +12,9 @@ mod pages;
 mod snapshot;
 
 pub use change::Change;
-pub use event::{EVENT_FIELDS, Event, EventField, EventId, KnownType, NewEvent, PackedKey, Text, uuid_text};
+pub use event::{
+    EVENT_FIELDS, Event, EventField, EventId, KnownType, NewEvent, PackedKey, Text, put_attributes, uuid_text,
+};
 pub use log::Numbered;
 pub use snapshot::{RunStatus, SnapshotRef, StepRef, StepStatus};
 

@@ -48,6 +48,7 @@ impl Plain {
             EventField::EngineRunRef,
             EventField::Signal,
             EventField::Parent,
+            EventField::Attributes,
         ];
         Plain {
             time_ms: found.time_ms,
@@ -101,6 +102,12 @@ fn random_event(random: &mut fastrand::Rng, number: usize, time_ms: u64) -> Plai
     for field in &mut fields {
         *field = (random.u8(..3) == 0).then(|| text(random));
     }
+    fields[EventField::Attributes as usize] = (random.u8(..3) == 0).then(|| {
+        let mut attributes = Vec::new();
+        let pairs: Vec<_> = (0..random.usize(..4)).map(|_| (text(random), text(random))).collect();
+        put_attributes(pairs.iter().map(|(name, value)| (&**name, &**value)), &mut attributes);
+        attributes
+    });
     fields[EventField::Step as usize] = match random.u8(..5) {
         0 => None,
         _ => Some(format!("step-{}", random.usize(..[3, 200][number % 2])).into_bytes()),

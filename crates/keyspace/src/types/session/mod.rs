@@ -99,6 +99,13 @@ impl Clone for Session {
     }
 }
 
+impl Session {
+    /// A copy that takes the place of this session: the same one, with the client that is attached to it.
+    pub(crate) fn same(&self) -> Session {
+        Session { birth: self.birth, attached: AtomicU64::new(self.attached.load(Relaxed)), ..self.clone() }
+    }
+}
+
 fn next_birth() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Relaxed)
