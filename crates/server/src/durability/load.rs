@@ -137,6 +137,9 @@ fn log_warning(warning: &Warning) {
         Warning::SegmentDropped { file, bytes } => {
             tracing::warn!(%file, bytes, "a segment without a durable batch does not continue the journal: it is removed");
         }
+        Warning::LeftBehind { file } => {
+            tracing::warn!(%file, "a file of a writer from which another had taken the directory over: it is removed");
+        }
         Warning::SnapshotDamaged { file, offset, detail } => {
             tracing::warn!(%file, offset, %detail, "a snapshot is damaged: an older one and the journal are used");
         }
