@@ -17,7 +17,6 @@ use crate::files::segment::{self, Next, SegmentHeader, SegmentReader};
 use crate::log::{Batch, Follow, Followed, ReadError, Stopper};
 use crate::recovery::{FollowedTo, Recovery, RecoveryError, SegmentEnd, Survey, open_fence};
 use crate::sequence::Sequence;
-use crate::snapshot::SnapshotName;
 use crate::storage::Storage;
 
 /// How often it looks for more: at the segment, and at the directory for a later one.
@@ -165,10 +164,7 @@ impl DirectoryFollower {
     /// Before the directory is taken over: an error if a snapshot has more than the journal. A writer may publish one
     /// after its journal has failed.
     fn check_snapshots(&self) -> Result<(), ReadError> {
-        let survey = Survey::of(&*self.storage).map_err(|error| match error {
-            RecoveryError::Io { operation, file, offset, source } => ReadError::Io { operation, file, offset, source },
-            error => ReadError::Damaged { file: "the data directory".to_owned(), offset: 0, detail: error.to_string() },
-        })?;
+        let survey = self.survey()?;
         let abandoned = self.takeover.as_ref().and_then(|takeover| takeover.abandoned_break);
         match survey.snapshot_min >= self.expected && abandoned.is_none() {
             true => Err(ReadError::Restarted { first: survey.snapshot_min.next() }),
@@ -238,18 +234,21 @@ impl DirectoryFollower {
         }
     }
 
-    fn names(&self) -> Result<Vec<String>, ReadError> {
-        self.storage.list().map_err(|source| ReadError::Io {
-            operation: Operation::List,
-            file: "the data directory".to_owned(),
-            offset: 0,
-            source,
+    fn survey(&self) -> Result<Survey, ReadError> {
+        Survey::of(&*self.storage).map_err(|error| match error {
+            RecoveryError::Io { operation, file, offset, source } => ReadError::Io { operation, file, offset, source },
+            error => ReadError::Damaged { file: "the data directory".to_owned(), offset: 0, detail: error.to_string() },
         })
     }
 
     /// The first sequences of all segments, ascending.
     fn segments(&self) -> Result<Vec<Sequence>, ReadError> {
-        let names = self.names()?;
+        let names = self.storage.list().map_err(|source| ReadError::Io {
+            operation: Operation::List,
+            file: "the data directory".to_owned(),
+            offset: 0,
+            source,
+        })?;
         let mut firsts: Vec<Sequence> = names.iter().filter_map(|name| segment::parse_file_name(name)).collect();
         firsts.sort_unstable();
         Ok(firsts)
@@ -259,12 +258,10 @@ impl DirectoryFollower {
     fn following(&mut self) -> Result<Option<Sequence>, ReadError> {
         let current = self.current.as_ref().map_or(Sequence::NONE, |current| current.first);
         for first in self.segments()?.into_iter().filter(|first| *first > current) {
-            if self.is_abandoned_break(first)? {
-                return Ok(None);
+            if self.is_left_behind(first)? {
+                continue;
             }
-            if !self.is_left_behind(first)? {
-                return Ok(Some(first));
-            }
+            return Ok((!self.is_abandoned_break(first)?).then_some(first));
         }
         Ok(None)
     }
@@ -282,8 +279,8 @@ impl DirectoryFollower {
             return Ok(false);
         }
         let is_break = self.open(first)?.is_some_and(|(_, header)| header.is_break);
-        let holds_it = |name: &String| SnapshotName::parse(name).is_some_and(|name| name.max >= first.previous());
-        let is_abandoned = is_break && !self.names()?.iter().any(holds_it);
+        // Only a snapshot that counts: one that was left behind says nothing.
+        let is_abandoned = is_break && !self.survey()?.has_snapshot_of(first.previous());
         if let Some(takeover) = self.takeover.as_mut().filter(|_| is_abandoned) {
             takeover.abandoned_break = Some(first);
         }
@@ -300,13 +297,14 @@ impl DirectoryFollower {
         }
         let expected = self.expected;
         for first in firsts.into_iter().filter(|first| *first > expected) {
+            if self.is_left_behind(first)? {
+                continue;
+            }
             if self.is_abandoned_break(first)? {
                 break;
             }
             // A journal that was restarted at a later number, or forgotten up to there.
-            if !self.is_left_behind(first)? {
-                return Err(ReadError::Forgotten { oldest: first });
-            }
+            return Err(ReadError::Forgotten { oldest: first });
         }
         self.current = None;
         Ok(false)

@@ -156,6 +156,15 @@ impl Gate {
     }
 }
 
+/// Wakes a process up even if the test fails, so that it fails instead of waiting.
+struct ResumeOnDrop<'a>(&'a Gate);
+
+impl Drop for ResumeOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.resume();
+    }
+}
+
 /// A directory as a process sees it that can be stopped.
 #[derive(Clone)]
 struct Gated {
@@ -428,6 +437,7 @@ fn meanwhile(
     let Some((operations, kind)) = stop else { return standby.take_over(options) };
     gate.stop_after(operations, kind);
     std::thread::scope(|scope| {
+        let _resume = ResumeOnDrop(gate);
         let taking = scope.spawn(|| standby.take_over(options));
         while !taking.is_finished() && !gate.state.lock().has_stopped {
             std::thread::yield_now();
@@ -606,7 +616,7 @@ fn stop_at(kind: (Operation, &'static str), wakes: Wakes, act: impl Fn(&FileLog)
     write_one(&old);
     old_side.gate.stop_after(0, Some(kind));
     let (log, mut state) = std::thread::scope(|scope| {
-        let old = &old;
+        let (old, _resume) = (&old, ResumeOnDrop(&old_side.gate));
         let acting = scope.spawn(move || act(old));
         while !old_side.gate.state.lock().has_stopped {
             assert!(!acting.is_finished(), "it never comes to {kind:?}");
@@ -709,6 +719,20 @@ fn a_segment_that_is_left_behind_is_ignored_and_removed() {
         assert_eq!(left, expected);
         drop(common::open(&storage));
         assert!(left.iter().all(|name| !storage.names().contains(name)));
+        assert_eq!((left_behind(&storage), state_of(&storage)), (Vec::new(), state));
+    }
+}
+
+/// The old writer is about to remove the segment of a restart that has failed. If the new writer had one of that name,
+/// it would be lost.
+#[test]
+fn a_segment_that_is_removed_too_late_is_none_of_the_new_writer() {
+    for wakes in [Wakes::Meanwhile, Wakes::Afterwards] {
+        let (storage, state) = stop_at((Operation::Remove, "journal-00000000000000000004"), wakes, |log| {
+            log.append(b"in memory only", 0);
+            log.restart().unwrap();
+            let _ = log.restart();
+        });
         assert_eq!((left_behind(&storage), state_of(&storage)), (Vec::new(), state));
     }
 }

@@ -567,6 +567,11 @@ impl Survey {
         self.epochs.newest().0
     }
 
+    /// True when there is a snapshot that was made when the journal had reached this batch.
+    pub(crate) fn has_snapshot_of(&self, sequence: Sequence) -> bool {
+        self.snapshots.iter().any(|name| name.max >= sequence)
+    }
+
     fn look(storage: &dyn Storage) -> Result<Survey, RecoveryError> {
         let names = storage.list().map_err(|source| RecoveryError::Io {
             operation: Operation::List,
