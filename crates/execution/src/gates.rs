@@ -151,6 +151,15 @@ fn pass_restrictions(engine: &Engine, flags: Flags) -> CommandResult {
     Ok(())
 }
 
+/// Refuses a request that writes, if writes are refused now.
+#[cold]
+pub fn pass_write(engine: &Engine, row: &'static CommandRow, request: Request<'_>) -> CommandResult {
+    match row.flags_of(request).has(Flags::WRITE) {
+        true => engine.restrictions.pass_write(),
+        false => Ok(()),
+    }
+}
+
 /// True when a request needs more memory, for a command of which some requests do.
 #[cold]
 fn grows(row: &'static CommandRow, request: Request<'_>) -> bool {

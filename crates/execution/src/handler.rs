@@ -11,6 +11,7 @@ use crate::context::{After, ReadCx, ScriptCx, ServerCx, WriteCx};
 use crate::engine::Engine;
 use crate::error::CommandResult;
 use crate::forks;
+use crate::gates;
 use crate::indexes::OnIndex;
 use crate::panics;
 use crate::view::View;
@@ -140,7 +141,7 @@ pub fn run_under(
             // IMPORTANT: once more, under the locks. A server that hands its log over refuses writes, and then takes all
             // locks: after that no request changes anything, even one that had passed the gates before.
             if engine.restrictions.is_following() && !worker.batch.is_atomic && client.unfinished.is_none() {
-                engine.restrictions.pass_write()?;
+                gates::pass_write(engine, row, request)?;
             }
             let batch_bytes = worker.batch.effects.len();
             if let Err(error) =

@@ -61,6 +61,11 @@ impl Server {
         Server { process: spawn(address, dir, change), address }
     }
 
+    /// Takes charge of a server that was started otherwise.
+    pub fn adopt(process: Child, address: SocketAddr) -> Server {
+        Server { process, address }
+    }
+
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -61,11 +61,11 @@ pub(crate) struct Loaded {
 /// Reads the command line and everything it refers to. Prints help or an error and exits if necessary.
 pub(crate) fn from_command_line() -> Result<Invocation> {
     let matches = command().subcommands(tools()).get_matches();
-    let loaded = load(&matches, std::env::vars_os())?;
-    let Some((name, given)) = matches.subcommand() else { return Ok(Invocation::Serve(loaded)) };
-    if name == "upgrade" {
-        return Ok(Invocation::Upgrade(loaded));
+    if let Some(("upgrade", given)) = matches.subcommand() {
+        return Ok(Invocation::Upgrade(load(&[&matches, given], std::env::vars_os())?));
     }
+    let loaded = load(&[&matches], std::env::vars_os())?;
+    let Some((name, given)) = matches.subcommand() else { return Ok(Invocation::Serve(loaded)) };
     let path = |name: &str| given.get_one::<PathBuf>(name).cloned();
     let dir = path("DIR").unwrap_or_else(|| PathBuf::from(&*loaded.settings.dir()));
     let tool = match name {
@@ -85,10 +85,10 @@ fn tools() -> [Command; 4] {
     let path = |name: &'static str| Arg::new(name).value_parser(clap::value_parser!(PathBuf));
     let dir = || path("DIR").help("The data directory; without it, the one that the server would use");
     [
-        Command::new("upgrade").about(
+        with_settings(Command::new("upgrade").args_override_self(true).about(
             "Serves in the place of the server that writes the data directory: it ends, and clients find this one at the \
-             same address. Flags come before the word: holdfast --dir DIR upgrade",
-        ),
+             same address",
+        )),
         Command::new("check").about("Verifies a data directory and says what it holds").arg(dir()),
         Command::new("export")
             .about("Writes a data directory as requests that redis-cli --pipe can load anywhere")
@@ -107,10 +107,9 @@ fn tools() -> [Command; 4] {
     ]
 }
 
-/// Builds the command line, with one flag per setting.
+/// The command line, without the subcommands.
 pub(super) fn command() -> Command {
-    let file = Arg::new("config").long("config").short('c').value_name("FILE").env("HOLDFAST_CONFIG");
-    let mut command = Command::new("holdfast")
+    let command = Command::new("holdfast")
         .version(env!("CARGO_PKG_VERSION"))
         // As in redis-server, the last of two equal flags wins.
         .args_override_self(true)
@@ -119,7 +118,14 @@ pub(super) fn command() -> Command {
             "Every setting of the configuration file is a flag (--maxmemory 2gb) and an environment variable \
              (HOLDFAST_MAXMEMORY=2gb). Flags win over variables, variables over the file. \
              config/holdfast.toml lists all settings with their defaults.",
-        )
+        );
+    with_settings(command)
+}
+
+/// Adds a flag for each setting, and one for the configuration file.
+fn with_settings(command: Command) -> Command {
+    let file = Arg::new("config").long("config").short('c').value_name("FILE").env("HOLDFAST_CONFIG");
+    let mut command = command
         .arg(file.help("Configuration file, such as config/holdfast.toml").value_parser(clap::value_parser!(PathBuf)));
     for row in TABLE {
         let help = SHOWN.iter().find(|(name, _)| *name == row.name).map(|(_, help)| *help);
@@ -140,12 +146,13 @@ pub(super) fn command() -> Command {
     command
 }
 
+/// Loads settings from a file, variables and flags; of several sets of flags, the later win.
 pub(super) fn load(
-    matches: &ArgMatches,
+    flags: &[&ArgMatches],
     variables: impl Iterator<Item = (std::ffi::OsString, std::ffi::OsString)>,
 ) -> Result<Loaded> {
     let settings = Settings::new();
-    let file = matches.get_one::<PathBuf>("config").cloned();
+    let file = flags.iter().rev().find_map(|flags| flags.get_one::<PathBuf>("config").cloned());
     let tables = match &file {
         Some(file) => load_file(&settings, file)?,
         None => Tables::default(),
@@ -162,10 +169,12 @@ pub(super) fn load(
         set(&settings, &name.to_ascii_lowercase().replace('_', "-"), value)
             .with_context(|| format!("environment variable {VARIABLE_PREFIX}{name}"))?;
     }
-    for row in TABLE {
-        if let Some(values) = matches.get_many::<String>(row.name) {
-            let value = values.map(String::as_str).collect::<Vec<_>>().join(" ");
-            set(&settings, row.name, &value).with_context(|| format!("flag --{}", row.name))?;
+    for flags in flags {
+        for row in TABLE {
+            if let Some(values) = flags.get_many::<String>(row.name) {
+                let value = values.map(String::as_str).collect::<Vec<_>>().join(" ");
+                set(&settings, row.name, &value).with_context(|| format!("flag --{}", row.name))?;
+            }
         }
     }
     Ok(Loaded { settings, file, tables })

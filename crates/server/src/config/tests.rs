@@ -12,7 +12,7 @@ fn load_with(args: &[&str], variables: &[(&str, &str)]) -> Result<Loaded> {
     let matches = command().try_get_matches_from(args)?;
     let variables: Vec<(OsString, OsString)> =
         variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
-    load(&matches, variables.into_iter())
+    load(&[&matches], variables.into_iter())
 }
 
 fn error_of(loaded: Result<Loaded>) -> String {

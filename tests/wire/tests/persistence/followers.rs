@@ -1,5 +1,9 @@
 //! A second process that follows a data directory: it has what the writer has, writes nothing, and takes over.
 
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
 use wire::{Connection, Reply, Server};
 
 use crate::support::{Home, eventually, furnish, info, ok};
@@ -208,6 +212,13 @@ fn a_writer_hands_over_and_its_clients_stay() {
     assert_eq!(subscribed.run("PING").items().len(), 2, "a subscriber is still there");
 }
 
+/// Whether all threads of a process are stopped.
+fn has_stopped(process: u32) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).expect("the process is there");
+    let state = |path: std::path::PathBuf| std::fs::read_to_string(path.join("stat")).unwrap_or_default();
+    threads.flatten().all(|thread| state(thread.path()).rsplit(") ").next().is_some_and(|rest| rest.starts_with('T')))
+}
+
 /// The writer does not answer: it is fenced, and follows when it wakes.
 #[test]
 fn a_stopped_writer_is_fenced_and_follows_when_it_wakes() {
@@ -220,6 +231,7 @@ fn a_stopped_writer_is_fenced_and_follows_when_it_wakes() {
         ok(&mut at_writer, "SET a 1");
         ok(&mut waiting, "SET b 1");
         writer.signal("STOP");
+        eventually("all its threads have stopped", || has_stopped(writer.process_id()));
         // It is written, or not: nobody may be told that it is.
         at_writer.queue_line("SET lost 1");
         at_writer.queue_line("GET a");
@@ -294,4 +306,53 @@ fn each_family_goes_on_after_a_promotion() {
     // What the writer would have removed, this one removes.
     eventually("it expires", || at_follower.run("EXISTS expires").integer() == 0);
     eventually("it is removed, not only hidden", || said(&mut at_follower, "expired_keys") == "1");
+}
+
+/// A new process takes the place of the old one: at the same address, without a refused connection.
+#[test]
+fn an_upgrade_keeps_the_address_and_the_data() {
+    let Some(home) = Home::fresh() else { return };
+    let mut server = home.start(DEBUG);
+    let address = server.address();
+    ok(&mut server.connect(), "SET counter 0");
+    let data = home.data().to_str().expect("a plain path").to_owned();
+    let stop = AtomicBool::new(false);
+    let counted = std::thread::scope(|scope| {
+        let counter = scope.spawn(|| {
+            let mut counted = 0;
+            while !stop.load(Relaxed) {
+                // Not refused, ever.
+                let mut connection = Connection::open(address).expect("somebody listens");
+                while !stop.load(Relaxed) {
+                    match connection.run("INCR counter") {
+                        Reply::Integer(_) => counted += 1,
+                        Reply::Closed => break,
+                        other => panic!("{other}"),
+                    }
+                }
+            }
+            counted
+        });
+        for _ in 0..2 {
+            let before = server.process_id();
+            let mut next = Command::new(wire::binary());
+            next.args(["upgrade", "--dir", &data]).args(DEBUG).stdout(Stdio::piped()).stderr(Stdio::null());
+            let mut next = next.spawn().expect("cannot start the server's binary");
+            let mut line = String::new();
+            BufReader::new(next.stdout.take().expect("it is piped"))
+                .read_line(&mut line)
+                .expect("it says where it listens");
+            assert!(line.contains(&format!("listens on {address}")), "{line}");
+            assert_eq!(server.wait_for_end().code(), Some(0));
+            let mut connection = Connection::open(address).expect("somebody listens");
+            assert_ne!(info::<u32>(&mut connection, "process_id"), before);
+            assert_eq!(role(&mut connection), "master");
+            server = Server::adopt(next, address);
+        }
+        stop.store(true, Relaxed);
+        counter.join().expect("each request was answered, or its connection closed")
+    });
+    let stored: i64 = server.connect().run("GET counter").text().parse().expect("a number");
+    // The last request of a connection that was closed may have been executed.
+    assert!((counted..=counted + 2).contains(&stored), "{counted} were answered, {stored} are stored");
 }
