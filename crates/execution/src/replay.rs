@@ -14,6 +14,7 @@ use crate::waiting;
 use crate::walk::{Placement, SnapshotPart};
 use crate::worker::Worker;
 use keyspace::effects::codec::Decoder;
+use keyspace::garbage::Garbage;
 use keyspace::{BadEffect, Effect, Key, Locked, NameHasher, Touches, Usage};
 use smallvec::SmallVec;
 
@@ -73,15 +74,52 @@ impl<'e> Replay<'e> {
     /// applied), or when it does not fit the state: then it may be applied partly, and the state must not be read any
     /// more.
     pub fn batch(&mut self, sequence: u64, batch: &[u8]) -> Result<(), BadEffect> {
-        if self.is_live {
-            assert!(sequence > self.stamps.newest, "clients read before all parts of the snapshot were of one state");
-            self.engine.begin(&mut self.worker);
-        }
+        self.batches(&[(sequence, batch)])
+    }
+
+    /// Applies several batches, in their order, under the locks of all of them: a reply shows the state before the first
+    /// or after the last. Their entries are fetched from memory at the same time, which is most of the work on a large
+    /// keyspace.
+    pub fn batches(&mut self, batches: &[(u64, &[u8])]) -> Result<(), BadEffect> {
         let engine = self.engine;
-        let mut locked = match self.need(batch)? {
-            Need::Some(shards) => engine.keyspace.lock_shards(shards),
-            Need::All => engine.keyspace.lock_all(),
+        if self.is_live {
+            let first = batches.first().map_or(u64::MAX, |(sequence, _)| *sequence);
+            assert!(first > self.stamps.newest, "clients read before all parts of the snapshot were of one state");
+            engine.begin(&mut self.worker);
+        }
+        let mut shards = SmallVec::new();
+        let mut needs_all = false;
+        for (_, batch) in batches {
+            match self.need(batch)? {
+                Need::Some(more) => shards.extend(more),
+                Need::All => needs_all = true,
+            }
+        }
+        let mut locked = match needs_all {
+            false => engine.keyspace.lock_shards(shards),
+            true => engine.keyspace.lock_all(),
         };
+        if batches.len() > 1 {
+            batches.iter().try_for_each(|(_, batch)| prefetch(&locked, batch))?;
+        }
+        let mut garbage = SmallVec::<[Garbage; 8]>::new();
+        for (sequence, batch) in batches {
+            let left = self.apply_locked(*sequence, batch, &mut locked)?;
+            if !left.is_empty() {
+                garbage.push(left);
+            }
+        }
+        drop(locked);
+        garbage.into_iter().for_each(|garbage| engine.free(garbage));
+        if waiting::queueing::has_deferred(engine) {
+            waiting::serving::serve_deferred(engine, &mut self.worker);
+        }
+        Ok(())
+    }
+
+    /// Applies a batch whose shards are locked. Returns what it has removed.
+    fn apply_locked(&mut self, sequence: u64, batch: &[u8], locked: &mut Locked<'_>) -> Result<Garbage, BadEffect> {
+        let engine = self.engine;
         let stats = &self.worker.metrics.stats;
         let mut view = View::new(locked.lend(), 0, self.worker.now_ms, self.used.1, stats).without_touching();
         if self.is_live {
@@ -96,13 +134,8 @@ impl<'e> Replay<'e> {
         // writer.
         let garbage = keys.take_garbage();
         drop(keys);
-        commit::commit_replayed(engine, &mut self.worker, sequence, &mut locked);
-        drop(locked);
-        engine.free(garbage);
-        if waiting::queueing::has_deferred(engine) {
-            waiting::serving::serve_deferred(engine, &mut self.worker);
-        }
-        Ok(())
+        commit::commit_replayed(engine, &mut self.worker, sequence, locked);
+        Ok(garbage)
     }
 
     /// The shards that a batch touches.
@@ -158,6 +191,17 @@ impl<'e> Replay<'e> {
         let (now_ms, usage) = self.used;
         locked.at(now_ms, usage)
     }
+}
+
+/// Begins to fetch the entries of a batch from memory.
+fn prefetch(locked: &Locked<'_>, batch: &[u8]) -> Result<(), BadEffect> {
+    let mut effects = Decoder::new(batch);
+    while let Some((db, effect)) = effects.next()? {
+        if let Touches::Keys(touches) = effect.touches(db) {
+            touches.iter().for_each(|touch| locked.db(touch.db, touch.key).prefetch(touch.key));
+        }
+    }
+    Ok(())
 }
 
 /// The sequence numbers up to which the parts of a snapshot are complete.

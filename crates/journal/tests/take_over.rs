@@ -276,7 +276,10 @@ impl Server {
         let filler = "x".repeat(if self.rng.u8(..10) == 0 { self.rng.usize(..900) } else { self.rng.usize(..60) });
         let text = format!("{epoch}-{}-{filler}", self.state.len());
         let sequence = self.log.append(text.as_bytes(), self.state.len() as u64);
-        self.state.insert(sequence.0, text);
+        // After its end, a log has no number for a batch.
+        if sequence != Sequence::LOST {
+            self.state.insert(sequence.0, text);
+        }
         sequence
     }
 

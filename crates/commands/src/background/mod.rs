@@ -170,7 +170,9 @@ fn sweep(engine: &Engine, worker: &mut Worker, sweeper: &Sweeper) -> Option<Stri
     let mut reply = Vec::new();
     let request = sweeper.request(worker.now_ms);
     let flow = execute::execute_to_end(engine, worker, &mut client, request.as_request(), &mut reply);
-    let failed = reply.first() == Some(&b'-') && !reply.starts_with(b"-LOADING") && !reply.starts_with(b"-BUSY");
+    // These pass by themselves, or are the writer's to do.
+    const NO_FAILURES: [&[u8]; 3] = [b"-LOADING", b"-BUSY", b"-READONLY"];
+    let failed = reply.first() == Some(&b'-') && !NO_FAILURES.iter().any(|code| reply.starts_with(code));
     let failed = failed || !matches!(flow, Flow::Continue);
     failed.then(|| String::from_utf8_lossy(&reply).trim_end().to_owned())
 }

@@ -69,6 +69,9 @@ impl FileLog {
     pub fn follow_as_reader(&self) -> Option<DirectoryFollower> {
         let core = &*self.core;
         let time_ms = core.writer.lock().time_ms;
+        if core.tail.lock().has_lost() {
+            return None;
+        }
         let sync = core.sync.lock();
         let is_closed = matches!(sync.phase, Phase::Failed(Failure::Closed)) && core.closed_at() == Some(core.tail());
         let epoch = (core.identity.epoch, core.identity.epoch_id);
@@ -212,6 +215,9 @@ impl Log for FileLog {
     }
 
     fn wait_durable(&self, upto: Sequence) -> Result<(), Failure> {
+        if upto == Sequence::LOST {
+            return Err(self.failure().unwrap_or(Failure::Closed));
+        }
         assert!(upto <= self.tail(), "nothing will ever make {upto} durable: the tail is {}", self.tail());
         if self.durable() >= upto {
             return self.core.check_fence();

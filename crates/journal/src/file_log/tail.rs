@@ -20,15 +20,27 @@ pub(super) struct Tail {
     is_dropping: bool,
     /// The log has ended: the numbers of later batches belong to another writer.
     has_ended: bool,
+    /// A batch came after that.
+    has_lost: bool,
 }
 
 impl Tail {
     pub(super) fn new(epoch: Epoch, last: Sequence, time_ms: u64) -> Tail {
-        Tail { epoch, frames: Vec::new(), last, last_stored: last, time_ms, is_dropping: false, has_ended: false }
+        Tail {
+            epoch,
+            frames: Vec::new(),
+            last,
+            last_stored: last,
+            time_ms,
+            is_dropping: false,
+            has_ended: false,
+            has_lost: false,
+        }
     }
 
     pub(super) fn push(&mut self, batch: &[u8], payload_crc: u32, durable: Sequence, time_ms: u64) -> Sequence {
         if self.has_ended {
+            self.has_lost = true;
             return Sequence::LOST;
         }
         self.last = self.last.next();
@@ -45,6 +57,11 @@ impl Tail {
     pub(super) fn end(&mut self) -> Sequence {
         (self.is_dropping, self.has_ended) = (true, true);
         self.last_stored
+    }
+
+    /// True when a batch was dropped that came after the end.
+    pub(super) fn has_lost(&self) -> bool {
+        self.has_lost
     }
 
     /// Swaps the frames with the buffer of those written before, and returns the last batch in them with its time.

@@ -36,6 +36,8 @@ const SOCKET: &str = "holdfast.sock";
 /// How often a follower says how far it is, while that changes, and otherwise.
 const TELL_EVERY: Duration = Duration::from_millis(5);
 const TELL_AT_LEAST_EVERY: Duration = Duration::from_millis(500);
+/// A socket takes no shorter timeout for no timeout.
+const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 /// How long the other side may take for a line.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 /// How often a side looks whether it still has its role, or is told something.
@@ -125,8 +127,9 @@ pub(super) fn listen(keeper: &Arc<Keeper>, directory: &DataDirectory) {
         }
     };
     let keeper = keeper.clone();
+    let since = keeper.roles.changes();
     let serve = move || {
-        while !keeper.roles.follows() {
+        while keeper.roles.changes() == since {
             match accept(&listener) {
                 Ok(Some(stream)) => {
                     let keeper = keeper.clone();
@@ -173,7 +176,8 @@ fn serve_follower(keeper: &Keeper, stream: UnixStream) -> io::Result<()> {
     let mut link = Link::new(stream)?;
     let (tell, told) = mpsc::channel();
     let mut listed: Option<Listed<'_>> = None;
-    while !keeper.roles.follows() {
+    let since = keeper.roles.changes();
+    while !keeper.roles.follows() && keeper.roles.changes() == since {
         if told.try_recv().is_ok() {
             link.say("TAKE")?;
         }
@@ -248,8 +252,9 @@ fn retire(keeper: &Keeper, link: &Link) -> io::Result<()> {
 /// Tells the writer how far this server is, while it follows.
 pub(super) fn connect(keeper: &Arc<Keeper>, directory: &Arc<DataDirectory>) {
     let (keeper, directory) = (keeper.clone(), directory.clone());
+    let since = keeper.roles.changes();
     let serve = move || {
-        while keeper.roles.follows() {
+        while keeper.roles.changes() == since {
             let _ = follow(&keeper, &directory);
             keeper.roles.lose_writer();
             std::thread::sleep(CONNECT_EVERY);
@@ -264,22 +269,21 @@ fn follow(keeper: &Keeper, directory: &DataDirectory) -> io::Result<()> {
     let mut link = open(directory)?;
     link.say(&format!("FOLLOW {}", keeper.settings.port()))?;
     let (mut told, mut told_at) = (None, Instant::now());
-    while keeper.roles.follows() {
+    let since = keeper.roles.changes();
+    while keeper.roles.follows() && keeper.roles.changes() == since {
         let applied = keeper.roles.applied();
-        if told != Some(applied) || told_at.elapsed() > TELL_AT_LEAST_EVERY {
+        let elapsed = told_at.elapsed();
+        let is_due = told != Some(applied) && elapsed >= TELL_EVERY || elapsed >= TELL_AT_LEAST_EVERY;
+        if is_due || told.is_none() {
             link.say(&format!("AT {applied}"))?;
             (told, told_at) = (Some(applied), Instant::now());
         }
-        // Whatever has come by then; each line is short, and there is at most one for each of ours.
-        while let Some(line) = link.hear(TELL_EVERY)? {
+        if let Some(line) = link.hear(TELL_EVERY.saturating_sub(told_at.elapsed()).max(SHORTEST_WAIT))? {
             if line == "TAKE" {
                 tracing::info!("the writer asks this server to take over");
                 keeper.roles.give(Order::Promote { number: None });
             }
             keeper.roles.hear_of_writer(number(&line, "WRITER"), number(&line, "TAIL"));
-            if told != Some(keeper.roles.applied()) {
-                break;
-            }
         }
         if keeper.roles.silent_for() > ANSWERS_WITHIN {
             return Err(ErrorKind::TimedOut.into());

@@ -23,6 +23,9 @@ const LOOK_EVERY_WHEN_IDLE: Duration = Duration::from_millis(2);
 const IDLE_AFTER: Duration = Duration::from_millis(100);
 /// How many batches are applied between two looks at orders.
 const BATCHES_AT_ONCE: usize = 1024;
+/// How many of them are applied under the same locks: enough to fetch their entries from memory together, and few enough
+/// that readers do not wait.
+const BATCHES_UNDER_ONE_LOCK: usize = 32;
 /// How long to wait before a directory that could not be read is read again.
 const READ_AGAIN_AFTER: Duration = Duration::from_millis(20);
 /// When a start that cannot read the directory fails. It is not failed at once: the writer replaces files.
@@ -172,10 +175,18 @@ impl RoleThread {
 
     /// Applies batches that are there. Returns how many.
     fn apply_some(&self, follower: &mut DirectoryFollower, replay: &mut Replay<'_>) -> Result<usize> {
-        for count in 0..BATCHES_AT_ONCE {
+        let (mut count, mut read) = (0, Vec::with_capacity(BATCHES_UNDER_ONE_LOCK));
+        while count < BATCHES_AT_ONCE {
             match follower.try_next() {
-                Ok(Some(batch)) => self.apply(replay, &batch)?,
-                Ok(None) => return Ok(count),
+                Ok(Some(batch)) => {
+                    count += 1;
+                    read.push(batch);
+                    if read.len() == BATCHES_UNDER_ONE_LOCK {
+                        self.apply(replay, &read)?;
+                        read.clear();
+                    }
+                }
+                Ok(None) => break,
                 Err(
                     error @ (ReadError::Restarted { .. } | ReadError::Forgotten { .. } | ReadError::Rewritten { .. }),
                 ) => {
@@ -184,13 +195,17 @@ impl RoleThread {
                 Err(error) => return Err(error).context("the journal cannot be followed"),
             }
         }
-        Ok(BATCHES_AT_ONCE)
+        self.apply(replay, &read)?;
+        Ok(count)
     }
 
-    fn apply(&self, replay: &mut Replay<'_>, batch: &Batch) -> Result<()> {
-        let Batch { sequence, payload, time_ms, .. } = batch;
-        replay.batch(sequence.0, payload).map_err(|error| anyhow!("batch {sequence} cannot be applied: {error}"))?;
-        self.keeper.roles.set_applied(sequence.0, *time_ms);
+    fn apply(&self, replay: &mut Replay<'_>, batches: &[Batch]) -> Result<()> {
+        let Some(last) = batches.last() else { return Ok(()) };
+        let together: Vec<(u64, &[u8])> =
+            batches.iter().map(|batch| (batch.sequence.0, batch.payload.as_slice())).collect();
+        let applied = replay.batches(&together);
+        applied.map_err(|error| anyhow!("a batch up to {} cannot be applied: {error}", last.sequence))?;
+        self.keeper.roles.set_applied(last.sequence.0, last.time_ms);
         Ok(())
     }
 
@@ -239,7 +254,7 @@ impl RoleThread {
                 }
             },
         };
-        let opened = self.directory.take_over(follower, manner, |batch| self.apply(replay, &batch))?;
+        let opened = self.directory.take_over(follower, manner, |batch| self.apply(replay, &[batch]))?;
         self.keeper.roles.set_follows(false);
         self.keeper.open(Arc::downgrade(&self.engine), opened);
         self.keeper.snapshots.resume();

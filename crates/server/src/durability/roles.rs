@@ -17,6 +17,8 @@ pub(crate) struct Roles {
     state: Mutex<State, { rank::ROLES }>,
     changed: Condvar,
     follows: AtomicBool,
+    /// How often the role has changed.
+    changes: AtomicU64,
     is_loading: AtomicBool,
     /// The last batch that is applied here, and its time.
     applied: AtomicU64,
@@ -75,6 +77,7 @@ impl Roles {
             state: Mutex::default(),
             changed: Condvar::new(),
             follows: AtomicBool::new(false),
+            changes: AtomicU64::new(0),
             is_loading: AtomicBool::new(false),
             applied: AtomicU64::new(0),
             applied_time_ms: AtomicU64::new(0),
@@ -97,6 +100,12 @@ impl Roles {
         state.writer = KnownWriter::default();
         state.hands_over_until = None;
         self.follows.store(follows, SeqCst);
+        self.changes.fetch_add(1, SeqCst);
+    }
+
+    /// Tells one time as writer or follower from the next.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.load(SeqCst)
     }
 
     pub(super) fn follows(&self) -> bool {

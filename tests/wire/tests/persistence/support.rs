@@ -55,13 +55,12 @@ impl Home {
         Command::new(binary()).arg(name).arg(self.data()).output().expect("cannot start the server's binary")
     }
 
-    /// Every file but those with which processes keep out of each other's way.
+    /// Every file with data.
     pub(crate) fn files(&self) -> BTreeMap<String, Vec<u8>> {
         let entries = fs::read_dir(self.data()).expect("cannot list the data directory");
         let paths = entries.map(|entry| entry.expect("cannot list the data directory").path());
         let name = |path: &PathBuf| path.file_name().and_then(|name| name.to_str()).expect("a plain name").to_owned();
-        let named =
-            paths.map(|path| (name(&path), path)).filter(|(name, _)| !BETWEEN_PROCESSES.contains(&name.as_str()));
+        let named = paths.map(|path| (name(&path), path)).filter(|(name, _)| !is_without_data(name));
         named.map(|(name, path)| (name, fs::read(path).expect("cannot read a data file"))).collect()
     }
 
@@ -79,8 +78,10 @@ impl Home {
     }
 }
 
-/// Files that hold no data.
-const BETWEEN_PROCESSES: &[&str] = &["LOCK", "LOCK.takeover", "FENCE", "holdfast.sock"];
+/// Files with which processes keep out of each other's way, and the one that waits to become a segment.
+fn is_without_data(name: &str) -> bool {
+    ["LOCK", "LOCK.takeover", "FENCE", "holdfast.sock"].contains(&name) || name.starts_with("journal-prepared-")
+}
 
 /// How a server ends.
 #[derive(Clone, Copy, Debug)]
