@@ -11,7 +11,7 @@ use parking_lot::{Condvar, Mutex};
 use crate::epoch::Epoch;
 use crate::failure::{Failure, Operation};
 use crate::fence::Fence;
-use crate::file_log::{FileLog, FileLogOptions};
+use crate::file_log::{FileLog, FileLogOptions, LogEnd};
 use crate::files::EpochId;
 use crate::files::segment::{self, Next, SegmentHeader, SegmentReader};
 use crate::log::{Batch, Follow, Followed, ReadError, Stopper};
@@ -78,15 +78,17 @@ struct Stop {
     changed: Condvar,
 }
 
+impl Recovery {
+    /// Reads on in a directory that another process may be writing, behind the last batch. Changes nothing.
+    pub fn into_follower(self) -> Result<DirectoryFollower, RecoveryError> {
+        self.into_end().map(DirectoryFollower::behind)
+    }
+}
+
 impl DirectoryFollower {
-    /// Begins after `reached`, which is of that epoch.
-    pub(crate) fn new(
-        storage: Arc<dyn Storage>,
-        reached: Sequence,
-        epoch: Option<(Epoch, EpochId)>,
-        time_ms: u64,
-        proven: Sequence,
-    ) -> DirectoryFollower {
+    /// Begins behind the end of a log.
+    fn behind(end: LogEnd) -> DirectoryFollower {
+        let LogEnd { storage, reached, epoch, time_ms, proven } = end;
         DirectoryFollower {
             storage,
             expected: reached.next(),
@@ -98,6 +100,13 @@ impl DirectoryFollower {
             stop: Arc::default(),
             is_over: false,
         }
+    }
+
+    /// Reads on in the directory behind the last batch of a log of this process, after it was closed: the batches of the
+    /// writer that comes next. `None` if it was not closed without failure, or if batches were appended since: then its
+    /// caller has a state that is in no file.
+    pub fn behind_closed(log: &FileLog) -> Option<DirectoryFollower> {
+        log.closed_end().map(DirectoryFollower::behind)
     }
 
     /// The last batch that was returned or passed over.

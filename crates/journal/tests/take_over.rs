@@ -831,7 +831,7 @@ fn a_log_is_handed_over_and_back() {
     let storage = FaultyStorage::new();
     let shared: Arc<dyn Storage> = Arc::new(storage.clone());
     let mut log = common::open(&storage);
-    assert!(log.follow_as_reader().is_none(), "it is not closed");
+    assert!(DirectoryFollower::behind_closed(&log).is_none(), "it is not closed");
     let mut standby = Standby::start(shared.clone()).unwrap();
     let mut state = State::new();
     for round in 0..6 {
@@ -842,7 +842,7 @@ fn a_log_is_handed_over_and_back() {
             state.insert(sequence.0, text);
         }
         log.close().unwrap();
-        let follower = log.follow_as_reader().expect("it is closed");
+        let follower = DirectoryFollower::behind_closed(&log).expect("it is closed");
         assert_eq!((follower.reached(), follower.epoch()), (log.tail(), Some(log.epoch())));
         let before = storage.operations();
         let (next, taken) = standby.take_over(&options(4096)).unwrap();
@@ -856,7 +856,7 @@ fn a_log_is_handed_over_and_back() {
     assert_eq!(state_of(&storage), state);
     log.close().unwrap();
     log.append(b"in memory only", 0);
-    assert!(log.follow_as_reader().is_none());
+    assert!(DirectoryFollower::behind_closed(&log).is_none());
 }
 
 #[test]

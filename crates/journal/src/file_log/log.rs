@@ -17,12 +17,11 @@ use super::sync_thread;
 use super::tail::Tail;
 use super::watermarks::Watermarks;
 use super::writer::{Beginning, SegmentWriter};
-use crate::directory_follower::DirectoryFollower;
 use crate::epoch::Epoch;
 use crate::failure::{Failure, Operation};
 use crate::fence::{Fence, WriteRight};
 use crate::files::marks::{self, MarksFile};
-use crate::files::{DirectoryId, WriterIdentity};
+use crate::files::{DirectoryId, EpochId, WriterIdentity};
 use crate::files::{frame, segment};
 use crate::log::{Follow, FollowUpTo, Log};
 use crate::sequence::Sequence;
@@ -46,6 +45,17 @@ pub(crate) struct Resumed {
     pub(crate) takes_over: bool,
 }
 
+/// The end of a log, behind which a reader goes on.
+pub(crate) struct LogEnd {
+    pub(crate) storage: Arc<dyn Storage>,
+    /// The last batch, its epoch and its time.
+    pub(crate) reached: Sequence,
+    pub(crate) epoch: Option<(Epoch, EpochId)>,
+    pub(crate) time_ms: u64,
+    /// The highest sequence that something on disk calls durable.
+    pub(crate) proven: Sequence,
+}
+
 /// A [`Log`] in segment files. Comes out of [`crate::Recovery::into_log`].
 pub struct FileLog {
     core: Arc<Core>,
@@ -63,10 +73,9 @@ impl FileLog {
         SnapshotStore::new(self.core.storage.clone(), self.core.identity, self.core.right.clone())
     }
 
-    /// Reads on in the directory behind the last batch of this log, after it was closed: the batches of the writer that
-    /// comes next. `None` if it was not closed without failure, or if batches were appended since: then its caller has
-    /// a state that is in no file.
-    pub fn follow_as_reader(&self) -> Option<DirectoryFollower> {
+    /// The end of this log, after it was closed. `None` if it was not closed without failure, or if batches were
+    /// appended since: then its caller has a state that is in no file.
+    pub(crate) fn closed_end(&self) -> Option<LogEnd> {
         let core = &*self.core;
         let time_ms = core.writer.lock().time_ms;
         if core.tail.lock().has_lost() {
@@ -74,9 +83,9 @@ impl FileLog {
         }
         let sync = core.sync.lock();
         let is_closed = matches!(sync.phase, Phase::Failed(Failure::Closed)) && core.closed_at() == Some(core.tail());
-        let epoch = (core.identity.epoch, core.identity.epoch_id);
+        let epoch = Some((core.identity.epoch, core.identity.epoch_id));
         let (storage, reached) = (core.storage.clone(), core.tail());
-        is_closed.then(|| DirectoryFollower::new(storage, reached, Some(epoch), time_ms, reached))
+        is_closed.then(|| LogEnd { storage, reached, epoch, time_ms, proven: reached })
     }
 
     /// Begins an epoch, and with it a segment, after `reached`, which is durable.

@@ -13,6 +13,6 @@ mod writer;
 
 pub(crate) use core::StoredSegment;
 pub use log::FileLog;
-pub(crate) use log::Resumed;
+pub(crate) use log::{LogEnd, Resumed};
 pub use maintenance::LogFiles;
 pub use options::FileLogOptions;

@@ -6,7 +6,6 @@ use std::io::ErrorKind;
 use super::finding::RecoveryError;
 use super::history::History;
 use super::reading::{End, FoundSegment, Recovery, at, open_segment};
-use crate::directory_follower::DirectoryFollower;
 use crate::epoch::Epoch;
 use crate::failure::Operation;
 use crate::fence::Fence;
@@ -28,13 +27,6 @@ enum Rewriting {
 }
 
 impl Recovery {
-    /// Reads on in a directory that another process may be writing, behind the last batch. Changes nothing.
-    pub fn into_follower(mut self) -> Result<DirectoryFollower, RecoveryError> {
-        while self.next_batch()?.is_some() {}
-        let reached = self.reached();
-        Ok(DirectoryFollower::new(self.storage.clone(), reached, self.read_epoch, self.time_ms, self.proven))
-    }
-
     /// Truncates the torn tail, makes the rest durable, and begins a new epoch, with a new segment. Batches that were
     /// not read yet are read and checked first.
     pub fn into_log(mut self, options: FileLogOptions) -> Result<FileLog, RecoveryError> {

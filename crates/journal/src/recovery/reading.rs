@@ -13,6 +13,7 @@ use super::finding::{RecoveryError, Warning};
 use super::history::{History, ReadProgress};
 use crate::epoch::Epoch;
 use crate::failure::Operation;
+use crate::file_log::LogEnd;
 use crate::files::frame::{Layout, Place};
 use crate::files::marks::{self, Found};
 use crate::files::segment::{self, HeaderError, Next, SegmentHeader, SegmentReader};
@@ -226,6 +227,13 @@ impl Recovery {
         let offset = followed.segment.as_ref().map_or(0, |end| end.offset);
         recovery.end_at(position, offset, "batches are missing")?;
         Ok(recovery)
+    }
+
+    /// Reads and checks the rest, and returns where a reader goes on.
+    pub(crate) fn into_end(mut self) -> Result<LogEnd, RecoveryError> {
+        while self.next_batch()?.is_some() {}
+        let (reached, epoch, time_ms, proven) = (self.reached(), self.read_epoch, self.time_ms, self.proven);
+        Ok(LogEnd { storage: self.storage, reached, epoch, time_ms, proven })
     }
 
     fn advance(&mut self) -> Result<Option<Place>, RecoveryError> {

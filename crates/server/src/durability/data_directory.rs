@@ -106,7 +106,7 @@ fn open(path: &Path) -> Result<Directory> {
 fn opened(log: FileLog) -> OpenedLog {
     let log = Arc::new(log);
     let to_follow = log.clone();
-    let follow_on = Box::new(move || to_follow.follow_as_reader());
+    let follow_on = Box::new(move || DirectoryFollower::behind_closed(&to_follow));
     let files = LocalFiles { log: log.clone(), snapshots: log.snapshots(), follow_on };
     OpenedLog { log, files: Some(files) }
 }

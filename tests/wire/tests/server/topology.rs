@@ -138,15 +138,15 @@ fn nothing_is_replicated() {
     session.check(
         r#"
         > SYNC
-        -ERR this server does not replicate: it neither follows a Redis nor feeds one
+        -ERR this server neither follows a Redis nor feeds one: holdfast --follow DIR follows the data directory of another Holdfast
         > PSYNC ? -1
-        -ERR this server does not replicate: it neither follows a Redis nor feeds one
+        -ERR this server neither follows a Redis nor feeds one: holdfast --follow DIR follows the data directory of another Holdfast
         > REPLICAOF 127.0.0.1 6379
-        -ERR this server does not replicate: it neither follows a Redis nor feeds one
+        -ERR this server neither follows a Redis nor feeds one: holdfast --follow DIR follows the data directory of another Holdfast
         > PING
         +PONG
         > ROLE
-        ["master", :0, []]
+        ["master", *, []]
         > REPLCONF GETACK *
         -ERR Unrecognized REPLCONF option: GETACK
         "#,
