@@ -13,6 +13,8 @@ use std::sync::Arc;
 pub(super) enum Manner {
     /// Only if no process has it.
     IfFree,
+    /// From a process that has asked for it, and only if it hands it over.
+    IfHandedOver,
     /// From a process that was asked for it, even if it did not answer.
     AskThenForce,
 }
@@ -61,6 +63,12 @@ impl DataDirectory {
         Recovery::open_live(self.storage.clone())
     }
 
+    /// Locks the directory, which no process has, for one that reads it from the beginning and then writes it.
+    pub(super) fn lock(&self) -> Result<()> {
+        *self.lock.lock() = Some(DirectoryLock::acquire(&self.path)?);
+        Ok(())
+    }
+
     /// Lets other processes write the directory.
     pub(super) fn unlock(&self) {
         *self.lock.lock() = None;
@@ -76,7 +84,7 @@ impl DataDirectory {
     ) -> Result<OpenedLog> {
         use journal::Follow;
         let lock = match manner {
-            Manner::IfFree => DirectoryLock::acquire(&self.path)?,
+            Manner::IfFree | Manner::IfHandedOver => DirectoryLock::acquire(&self.path)?,
             Manner::AskThenForce => DirectoryLock::acquire_for_takeover(&self.path)?,
         };
         follower.raise_fence().context("the other writer cannot be fenced")?;

@@ -289,6 +289,12 @@ impl Keeper {
         if self.recording.load(Relaxed) {
             let _ = journal.write(journal.tail());
         }
+        let mut state = state;
+        if journal.is_fenced_now() {
+            // Nothing was promised, but another server has the directory: this one answers nobody any more.
+            self.on_journal_moved();
+            state = self.state();
+        }
         JournalProgress { written: journal.written().0, durable: journal.durable().0, state, failed: false }
     }
 

@@ -7,6 +7,7 @@
 //! AT sequence       what it has applied           TAIL sequence   the writer's newest batch
 //!                                                 TAKE            take the log over (FAILOVER)
 //! HANDOVER          give me the log               HANDED sequence, or REFUSED why
+//! HANDOVER TOLD     the same, after TAKE          REFUSED if FAILOVER was aborted or its time is over
 //! DONE              it writes now
 //! RETIRE            end, and give me the sockets  LISTENERS, with the sockets that it listens on
 //! ```
@@ -191,7 +192,9 @@ fn serve_follower(keeper: &Keeper, stream: UnixStream) -> io::Result<()> {
                 keeper.notify_workers();
             }
             link.say(&format!("TAIL {}", keeper.tail()))?;
-        } else if line == "HANDOVER" {
+        } else if line == "HANDOVER TOLD" && !keeper.roles.hands_over() {
+            return link.say("REFUSED the failover was aborted, or its time is over");
+        } else if line.starts_with("HANDOVER") {
             return hand_over(keeper, link);
         } else if line == "RETIRE" {
             return retire(keeper, &link);
@@ -268,7 +271,7 @@ pub(super) fn connect(keeper: &Arc<Keeper>, directory: &Arc<DataDirectory>) {
 fn follow(keeper: &Keeper, directory: &DataDirectory) -> io::Result<()> {
     let mut link = open(directory)?;
     link.say(&format!("FOLLOW {}", keeper.settings.port()))?;
-    let (mut told, mut told_at) = (None, Instant::now());
+    let (mut told, mut told_at, mut heard_at) = (None, Instant::now(), Instant::now());
     let since = keeper.roles.changes();
     while keeper.roles.follows() && keeper.roles.changes() == since {
         let applied = keeper.roles.applied();
@@ -281,11 +284,13 @@ fn follow(keeper: &Keeper, directory: &DataDirectory) -> io::Result<()> {
         if let Some(line) = link.hear(TELL_EVERY.saturating_sub(told_at.elapsed()).max(SHORTEST_WAIT))? {
             if line == "TAKE" {
                 tracing::info!("the writer asks this server to take over");
-                keeper.roles.give(Order::Promote { number: None });
+                keeper.roles.give(Order::Take);
             }
             keeper.roles.hear_of_writer(number(&line, "WRITER"), number(&line, "TAIL"));
+            heard_at = Instant::now();
         }
-        if keeper.roles.silent_for() > ANSWERS_WITHIN {
+        // It may have been stopped, and another may listen by now.
+        if heard_at.elapsed() > ANSWERS_WITHIN {
             return Err(ErrorKind::TimedOut.into());
         }
     }
@@ -303,10 +308,10 @@ impl Handed {
 }
 
 /// Asks the writer to hand the log over. An error says why it does not: it is dead, or does not answer.
-pub(super) fn ask_for_log(directory: &DataDirectory) -> Result<Handed, String> {
+pub(super) fn ask_for_log(directory: &DataDirectory, was_told: bool) -> Result<Handed, String> {
     let ask = || -> io::Result<Result<Link, String>> {
         let mut link = open(directory)?;
-        link.say("HANDOVER")?;
+        link.say(if was_told { "HANDOVER TOLD" } else { "HANDOVER" })?;
         Ok(match link.hear(ANSWERS_WITHIN)? {
             Some(line) if line.starts_with("HANDED ") => Ok(link),
             Some(line) => Err(line.trim_start_matches("REFUSED ").to_owned()),

@@ -4,7 +4,7 @@
 
 use super::data_directory::{DataDirectory, Manner};
 use super::keeper::Keeper;
-use super::links;
+use super::links::{self, Handed};
 use super::load::{self, Indexes};
 use super::roles::Order;
 use super::snapshot_thread;
@@ -93,7 +93,15 @@ impl RoleThread {
         let sockets = links::ask_to_retire(&self.directory)
             .context("the server that writes this directory does not make room. Does one run?")?;
         let ended = began.elapsed();
-        self.promote(follower, &mut replay, Manner::IfFree)?;
+        if let Err(error) = self.promote(follower, &mut replay, Manner::IfFree, None) {
+            // The other one is gone, so somebody has to serve: its last snapshot may have what its journal has not.
+            tracing::warn!(error = format_args!("{error:#}"), "the data is read from the beginning");
+            self.directory.lock()?;
+            engine::empty(&self.engine, self.engine.worker(self.metrics));
+            self.keeper.roles.set_follows(false);
+            self.engine.restrictions.set_following(false);
+            self.load_as_writer()?;
+        }
         tracing::info!(
             ended_ms = ended.as_millis() as u64,
             taken_ms = (began.elapsed() - ended).as_millis() as u64,
@@ -213,18 +221,28 @@ impl RoleThread {
     fn obey(
         &self,
         order: Order,
-        follower: DirectoryFollower,
+        mut follower: DirectoryFollower,
         replay: &mut Replay<'_>,
     ) -> Result<Next, Box<DirectoryFollower>> {
         let (number, manner) = match order {
-            Order::Promote { number } => (number, Manner::AskThenForce),
+            Order::Promote { number } => (Some(number), Manner::AskThenForce),
+            Order::Take => (None, Manner::IfHandedOver),
             Order::TakeBack => (None, Manner::IfFree),
             Order::HandOver { answer } => {
                 let _ = answer.send(Err("this server follows another: it has nothing to hand over".into()));
                 return Err(Box::new(follower));
             }
         };
-        let result = self.promote(follower, replay, manner);
+        // The writer stops for what is left when it is asked: that should be little.
+        while matches!(self.apply_some(&mut follower, replay), Ok(BATCHES_AT_ONCE)) {}
+        let handed = match self.ask_for_log(manner) {
+            Ok(handed) => handed,
+            Err(reason) => {
+                tracing::warn!(%reason, "this server goes on following");
+                return Err(Box::new(follower));
+            }
+        };
+        let result = self.promote(follower, replay, manner, handed);
         let next = if result.is_ok() { Next::Write } else { Next::Reload };
         if let Err(error) = &result {
             tracing::error!(error = format_args!("{error:#}"), "the promotion failed");
@@ -236,24 +254,33 @@ impl RoleThread {
         Ok(next)
     }
 
-    /// Takes the log over: from its writer, which is asked for it, or from one that is dead or does not answer.
-    fn promote(&self, mut follower: DirectoryFollower, replay: &mut Replay<'_>, manner: Manner) -> Result<()> {
-        // The writer stops for what is left when it is asked: that should be little.
-        while self.apply_some(&mut follower, replay)? == BATCHES_AT_ONCE {}
+    /// Asks the writer for the log. An error if it is needed and refused.
+    fn ask_for_log(&self, manner: Manner) -> Result<Option<Handed>, String> {
+        if manner == Manner::IfFree {
+            return Ok(None);
+        }
+        match links::ask_for_log(&self.directory, manner == Manner::IfHandedOver) {
+            Ok(handed) => {
+                tracing::info!("the writer has handed the log over");
+                Ok(Some(handed))
+            }
+            Err(reason) if manner == Manner::AskThenForce => {
+                tracing::warn!(%reason, "the writer does not hand the log over: it is fenced");
+                Ok(None)
+            }
+            Err(reason) => Err(reason),
+        }
+    }
+
+    /// Takes the log over: from its writer, which has handed it over, or from one that is dead or does not answer.
+    fn promote(
+        &self,
+        follower: DirectoryFollower,
+        replay: &mut Replay<'_>,
+        manner: Manner,
+        handed: Option<Handed>,
+    ) -> Result<()> {
         let began = Instant::now();
-        let handed = match manner {
-            Manner::IfFree => None,
-            Manner::AskThenForce => match links::ask_for_log(&self.directory) {
-                Ok(handed) => {
-                    tracing::info!("the writer has handed the log over");
-                    Some(handed)
-                }
-                Err(reason) => {
-                    tracing::warn!(%reason, "the writer does not hand the log over: it is fenced");
-                    None
-                }
-            },
-        };
         let opened = self.directory.take_over(follower, manner, |batch| self.apply(replay, &[batch]))?;
         self.keeper.roles.set_follows(false);
         self.keeper.open(Arc::downgrade(&self.engine), opened);
@@ -284,11 +311,11 @@ impl RoleThread {
                         return next;
                     }
                 }
-                Some(Order::Promote { number: Some(number) }) => {
+                Some(Order::Promote { number }) => {
                     self.keeper.roles.finish(number, Ok(()));
                     self.keeper.notify_workers();
                 }
-                Some(Order::Promote { number: None } | Order::TakeBack) | None => {}
+                Some(Order::Take | Order::TakeBack) | None => {}
             }
         }
     }

@@ -42,8 +42,10 @@ struct State {
 
 /// What the thread that changes roles is asked to do.
 pub(super) enum Order {
-    /// Take the log over, by force if its writer does not answer. The number is a client's.
-    Promote { number: Option<u64> },
+    /// Take the log over, by force if its writer does not answer. For the client with that number.
+    Promote { number: u64 },
+    /// The writer has told this follower to take over (FAILOVER).
+    Take,
     /// A follower asks this writer to hand the log over. It is told the last batch, or why not.
     HandOver { answer: mpsc::Sender<Result<u64, String>> },
     /// The follower that the log was handed to is gone, and has not taken it.
@@ -172,7 +174,7 @@ impl Roles {
         state.last_number += 1;
         let number = state.last_number;
         match change {
-            RoleChange::Promote => self.order(&mut state, Order::Promote { number: Some(number) }),
+            RoleChange::Promote => self.order(&mut state, Order::Promote { number }),
             RoleChange::HandOver { to, timeout_ms, .. } => {
                 let is_meant = |known: &&KnownFollower| to.as_ref().is_none_or(|(_, port)| *port == known.port);
                 let chosen = state.followers.values().filter(is_meant).max_by_key(|known| known.applied);
@@ -197,6 +199,11 @@ impl Roles {
         while state.results.len() > RESULTS_MAX {
             state.results.pop_first();
         }
+    }
+
+    /// A follower was told to take over, and may still do so.
+    pub(super) fn hands_over(&self) -> bool {
+        self.state.lock().hands_over_until.is_some_and(|until| Instant::now() < until)
     }
 
     pub(super) fn give(&self, order: Order) {
@@ -234,11 +241,6 @@ impl Roles {
         state.writer.heard = Some(Instant::now());
         state.writer.port = port.unwrap_or(state.writer.port);
         state.writer.tail = tail.unwrap_or(state.writer.tail);
-    }
-
-    /// How long the writer has said nothing.
-    pub(super) fn silent_for(&self) -> Duration {
-        self.state.lock().writer.heard.map_or(Duration::ZERO, |heard| heard.elapsed())
     }
 
     pub(super) fn lose_writer(&self) {

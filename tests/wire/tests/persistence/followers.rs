@@ -356,3 +356,41 @@ fn an_upgrade_keeps_the_address_and_the_data() {
     // The last request of a connection that was closed may have been executed.
     assert!((counted..=counted + 2).contains(&stored), "{counted} were answered, {stored} are stored");
 }
+
+/// Nothing is promised without a journal, but a server that has lost its directory answers nobody.
+#[test]
+fn a_writer_without_a_journal_is_fenced_too() {
+    let Some(home) = Home::fresh() else { return };
+    let writer = home.start(&["--appendonly", "no"]);
+    let (mut at_writer, mut at_follower) = (writer.connect(), home.follow(&[]));
+    ok(&mut at_writer, "SET a 1");
+    writer.signal("STOP");
+    eventually("all its threads have stopped", || has_stopped(writer.process_id()));
+    ok(&mut at_follower.connect(), "REPLICAOF NO ONE");
+    ok(&mut at_follower.connect(), "SET a 2");
+    writer.signal("CONT");
+    let reply = at_writer.run("GET a");
+    assert!(reply == Reply::Closed || reply.to_string().starts_with("-FENCED "), "{reply}");
+    eventually("it follows", || role(&mut writer.connect()) == "slave");
+    at_follower.signal("TERM");
+    assert_eq!(at_follower.wait_for_end().code(), Some(0));
+}
+
+/// The old process writes a last snapshot, which a follower has to load from the beginning.
+#[test]
+fn an_upgrade_without_a_journal_keeps_what_the_last_snapshot_has() {
+    let Some(home) = Home::fresh() else { return };
+    let mut server = home.start(&["--appendonly", "no", "--save", "3600 1"]);
+    let address = server.address();
+    ok(&mut server.connect(), "SET a 1");
+    let mut next = Command::new(wire::binary());
+    next.args(["upgrade", "--appendonly", "no", "--dir"]).arg(home.data());
+    let mut next = next.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("cannot start the server's binary");
+    let mut line = String::new();
+    BufReader::new(next.stdout.take().expect("it is piped")).read_line(&mut line).expect("it says where it listens");
+    assert_eq!(server.wait_for_end().code(), Some(0));
+    let server = Server::adopt(next, address);
+    assert_eq!(server.connect().run("GET a").text(), "1", "{line}");
+    ok(&mut server.connect(), "SET a 2");
+    assert_eq!(role(&mut server.connect()), "master");
+}
