@@ -16,12 +16,14 @@ const SAVE_IN_PROGRESS: CommandError = CommandError::fixed("ERR Background save 
 
 /// SAVE. Unlike in Redis, only the calling client waits.
 pub(super) fn save(cx: &mut ServerCx<'_>) -> CommandResult {
+    pass_writer(cx)?;
     let number = cx.engine.persistence.begin_snapshot(SnapshotReason::Save).map_err(|_| SAVE_IN_PROGRESS)?;
     cx.after = After::Block(Blocked { until_ms: None, event: Event::Snapshot(number), silent: false });
     Ok(())
 }
 
 pub(super) fn bgsave(cx: &mut ServerCx<'_>) -> CommandResult {
+    pass_writer(cx)?;
     let may_wait = match cx.args.try_next() {
         None => false,
         Some(word) if is_word(word, "SCHEDULE") && cx.args.is_empty() => true,
@@ -52,8 +54,17 @@ pub(super) fn lastsave(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
+/// Refuses snapshots on a follower: the directory is the writer's.
+fn pass_writer(cx: &ServerCx<'_>) -> CommandResult {
+    match cx.engine.restrictions.is_following() {
+        true => Err(CommandError::fixed("ERR a follower writes no snapshots: BGSAVE on the writer does")),
+        false => Ok(()),
+    }
+}
+
 /// BGREWRITEAOF. Here it takes a snapshot, which replaces the journal before it.
 pub(super) fn bgrewriteaof(cx: &mut ServerCx<'_>) -> CommandResult {
+    pass_writer(cx)?;
     match cx.engine.persistence.begin_snapshot(SnapshotReason::Compaction) {
         Ok(_) if cx.worker.batch.is_atomic => cx.reply.simple("Background append only file rewriting scheduled"),
         Ok(_) => cx.reply.simple("Background append only file rewriting started"),

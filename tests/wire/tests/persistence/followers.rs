@@ -88,7 +88,10 @@ fn a_follower_has_what_the_writer_has_and_writes_nothing() {
     at_follower.run("MULTI");
     assert_eq!(at_follower.run("SET x 1").to_string(), READ_ONLY);
     assert!(at_follower.run("EXEC").to_string().starts_with("-EXECABORT"));
-    assert!(at_follower.run("SAVE").to_string().starts_with("-ERR a follower writes no snapshots"));
+    for refused in ["SAVE", "BGSAVE", "BGSAVE SCHEDULE", "BGREWRITEAOF"] {
+        let reply = at_follower.run(refused).to_string();
+        assert!(reply.starts_with("-ERR a follower writes no snapshots"), "{refused}: {reply}");
+    }
 }
 
 #[test]
