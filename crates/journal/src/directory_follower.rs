@@ -15,7 +15,7 @@ use crate::file_log::{FileLog, FileLogOptions, LogEnd};
 use crate::files::EpochId;
 use crate::files::segment::{self, Next, SegmentHeader, SegmentReader};
 use crate::log::{Batch, Follow, Followed, ReadError, Stopper};
-use crate::recovery::{FollowedTo, Recovery, RecoveryError, SegmentEnd, Survey, open_fence};
+use crate::recovery::{DirectoryError, FollowedTo, Recovery, RecoveryError, SegmentEnd, Survey, open_fence};
 use crate::sequence::Sequence;
 use crate::storage::Storage;
 
@@ -207,7 +207,7 @@ impl DirectoryFollower {
         loop {
             let offset = current.reader.offset();
             let failed =
-                |source| ReadError::Io { operation: Operation::Read, file: current.name.clone(), offset, source };
+                |source| ReadError::Io { operation: Operation::Read, target: current.name.clone(), offset, source };
             let next = match current.reader.next(current.at) {
                 // The writer has cut off zeros behind the data since the length was read.
                 Err(error) if error.kind() == ErrorKind::UnexpectedEof => Next::End,
@@ -245,8 +245,12 @@ impl DirectoryFollower {
 
     fn survey(&self) -> Result<Survey, ReadError> {
         Survey::of(&*self.storage).map_err(|error| match error {
-            RecoveryError::Io { operation, file, offset, source } => ReadError::Io { operation, file, offset, source },
-            error => ReadError::Damaged { file: "the data directory".to_owned(), offset: 0, detail: error.to_string() },
+            DirectoryError::Io { operation, file, offset, source } => {
+                ReadError::Io { operation, target: file, offset, source }
+            }
+            error => {
+                ReadError::Damaged { target: "the data directory".to_owned(), offset: 0, detail: error.to_string() }
+            }
         })
     }
 
@@ -254,7 +258,7 @@ impl DirectoryFollower {
     fn segments(&self) -> Result<Vec<Sequence>, ReadError> {
         let names = self.storage.list().map_err(|source| ReadError::Io {
             operation: Operation::List,
-            file: "the data directory".to_owned(),
+            target: "the data directory".to_owned(),
             offset: 0,
             source,
         })?;
@@ -338,7 +342,7 @@ impl DirectoryFollower {
                 || is_next && header.previous_id.contradicts(id);
             if diverged {
                 let detail = format!("it is of epoch {}, which does not follow epoch {epoch}", header.epoch);
-                return Err(ReadError::Damaged { file: opened.name, offset: 0, detail });
+                return Err(ReadError::Damaged { target: opened.name, offset: 0, detail });
             }
             // Of an epoch that begins before what was read, the batches read since never happened.
             if header.epoch > epoch && first < self.expected {
@@ -356,7 +360,7 @@ impl DirectoryFollower {
         let name = segment::file_name(first);
         let failed = |operation| {
             let file = name.clone();
-            move |source| ReadError::Io { operation, file, offset: 0, source }
+            move |source| ReadError::Io { operation, target: file, offset: 0, source }
         };
         let file = match self.storage.open(&name) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -368,7 +372,7 @@ impl DirectoryFollower {
                 let is_break = header.is_break;
                 Ok(Some((OpenSegment { first, name, reader, is_break, at: first }, header)))
             }
-            Err(error) => Err(ReadError::Damaged { file: name, offset: 0, detail: error.to_string() }),
+            Err(error) => Err(ReadError::Damaged { target: name, offset: 0, detail: error.to_string() }),
         }
     }
 }

@@ -11,8 +11,9 @@ use crate::sequence::Sequence;
 /// Why a log accepts no more batches. Cheap to clone: every waiter gets a copy.
 #[derive(Clone, Debug, Error)]
 pub enum Failure {
-    #[error("{operation} {file} failed: {message}")]
-    Io { operation: Operation, file: Arc<str>, kind: io::ErrorKind, message: Arc<str> },
+    /// `target` is what was worked on: a file, say.
+    #[error("{operation} {target} failed: {message}")]
+    Io { operation: Operation, target: Arc<str>, kind: io::ErrorKind, message: Arc<str> },
     #[error("the journal was restarted and counts again only once a snapshot is complete")]
     AwaitingSnapshot,
     #[error(
@@ -28,7 +29,7 @@ pub enum Failure {
     Fenced { own: Epoch, by: Epoch },
 }
 
-/// The operation on a file that failed.
+/// The operation that failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operation {
     List,
@@ -46,8 +47,8 @@ pub enum Operation {
 }
 
 impl Failure {
-    pub(crate) fn io(operation: Operation, file: &str, error: &io::Error) -> Failure {
-        Failure::Io { operation, file: file.into(), kind: error.kind(), message: error.to_string().into() }
+    pub fn io(operation: Operation, target: &str, error: &io::Error) -> Failure {
+        Failure::Io { operation, target: target.into(), kind: error.kind(), message: error.to_string().into() }
     }
 }
 
@@ -74,7 +75,7 @@ impl std::fmt::Display for Operation {
 mod tests {
     use super::*;
     use crate::log::ReadError;
-    use crate::recovery::RecoveryError;
+    use crate::recovery::{DirectoryError, RecoveryError};
     use crate::snapshot::{SnapshotError, SnapshotReadError};
     use crate::storage::LockError;
     use std::error::Error;
@@ -84,16 +85,16 @@ mod tests {
         let source = || io::Error::other("the disk is gone");
         let (operation, file) = (Operation::Rename, || "MARKS".to_owned());
         let failure = || Failure::io(operation, "MARKS", &source());
-        let io = || RecoveryError::Io { operation, file: file(), offset: 0, source: source() };
+        let io = || DirectoryError::Io { operation, file: file(), offset: 0, source: source() };
         vec![
-            Box::new(SnapshotError::Io { operation, file: file(), source: source() }),
+            Box::new(SnapshotError::Io { operation, target: file(), source: source() }),
             Box::new(SnapshotError::Journal(failure())),
-            Box::new(SnapshotReadError::Io { operation, file: file(), offset: 7, source: source() }),
-            Box::new(ReadError::Io { operation, file: file(), offset: 7, source: source() }),
+            Box::new(SnapshotReadError::Io { operation, target: file(), offset: 7, source: source() }),
+            Box::new(ReadError::Io { operation, target: file(), offset: 7, source: source() }),
             Box::new(LockError::Io { path: "data".into(), source: source() }),
             Box::new(io()),
-            Box::new(RecoveryError::Journal(failure())),
-            Box::new(RecoveryError::SnapshotLost {
+            Box::new(RecoveryError::Log(failure())),
+            Box::new(DirectoryError::SnapshotLost {
                 file: file(),
                 offset: 7,
                 detail: "cut".into(),

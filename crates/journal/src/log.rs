@@ -1,5 +1,5 @@
-//! The interface of a log of batches. Knows nothing of files: a replicated log can implement it. What only a log in
-//! local files has is in [`crate::LogFiles`].
+//! The interfaces of a log of batches: one writes it, others read it. Knows nothing of files: a replicated log can
+//! implement them. What a writer does beside writing is in [`crate::Maintenance`].
 
 use std::io;
 use std::sync::Arc;
@@ -36,7 +36,8 @@ pub trait Log: Send + Sync {
     /// All batches up to here are durable.
     fn durable(&self) -> Sequence;
 
-    /// Writes the tail, unless everything up to `upto` is written. One caller writes for all.
+    /// Writes the tail, unless everything up to `upto` is written. One caller writes for all. A log whose storage
+    /// answers later has sent it when this returns; the mark moves with the answer.
     fn write(&self, upto: Sequence) -> Result<(), Failure>;
 
     /// Requests that written batches are made durable soon. One sync serves all requests made before it began.
@@ -57,9 +58,6 @@ pub trait Log: Send + Sync {
     /// may read marks but must not wait for the log.
     fn watch(&self, notify: Box<dyn Fn() + Send + Sync>);
 
-    /// Reads the batches from `from` on, as far as they are written or durable, and then waits for more.
-    fn follow(&self, from: Sequence, upto: FollowUpTo) -> Box<dyn Follow>;
-
     /// True when the log has failed. A single load.
     fn has_failed(&self) -> bool;
 
@@ -74,8 +72,11 @@ pub trait Log: Send + Sync {
         }
     }
 
-    /// True when another writer has the right to write by now, even if this log has not noticed it yet: it fails then.
-    /// To be asked before a reply is sent that depends on no batch of this log. A single load while it is false.
+    /// True when another writer may have the right to write by now, even if this log has not noticed it yet: it fails
+    /// then. To be asked before a reply is sent that depends on no batch of this log. A single load while it is false.
+    ///
+    /// This is where a log asks for its lease, if it has one: a writer whose lease has ended may not answer even reads.
+    /// A log in files has none, because a fence is seen by all processes of a machine at once.
     fn is_fenced_now(&self) -> bool {
         self.fenced_by().is_some()
     }
@@ -88,6 +89,12 @@ pub trait Log: Send + Sync {
     /// Writes, syncs, and records a clean end, so that a loss of the last batches is not mistaken for a torn tail.
     /// Batches appended later are dropped, and have the number [`Sequence::LOST`].
     fn close(&self) -> Result<(), Failure>;
+}
+
+/// A log that can be read while it is written, through the same handle.
+pub trait LogReader: Send + Sync {
+    /// Reads the batches from `from` on, as far as they are written or durable, and then waits for more.
+    fn follow(&self, from: Sequence, upto: FollowUpTo) -> Box<dyn Follow>;
 }
 
 /// One batch, as read back.
@@ -138,7 +145,8 @@ pub enum Followed {
 pub struct Stopper(Arc<dyn Fn() + Send + Sync>);
 
 impl Stopper {
-    pub(crate) fn new(stop: impl Fn() + Send + Sync + 'static) -> Stopper {
+    /// Calls `stop`, each time it is used.
+    pub fn new(stop: impl Fn() + Send + Sync + 'static) -> Stopper {
         Stopper(Arc::new(stop))
     }
 
@@ -158,8 +166,8 @@ pub enum ReadError {
     Rewritten { first: Sequence },
     #[error("a writer of epoch {by} has taken the journal over")]
     Fenced { by: Epoch },
-    #[error("{file} is damaged at offset {offset}: {detail}")]
-    Damaged { file: String, offset: u64, detail: String },
-    #[error("{operation} {file} failed at offset {offset}")]
-    Io { operation: Operation, file: String, offset: u64, source: io::Error },
+    #[error("{target} is damaged at offset {offset}: {detail}")]
+    Damaged { target: String, offset: u64, detail: String },
+    #[error("{operation} {target} failed at offset {offset}")]
+    Io { operation: Operation, target: String, offset: u64, source: io::Error },
 }

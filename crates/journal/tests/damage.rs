@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Contents, FRAME_HEADER_LEN, SEGMENT_HEADER_LEN, contents, open_with, options, snapshot, stamp};
-use journal::{FaultyStorage, Log, LogFiles, Sequence, Storage, Warning};
+use journal::{FaultyStorage, Log, Maintenance, Sequence, Storage, Warning};
 
 /// Something in a segment with a claim that a sequence was durable: a header or a frame.
 #[derive(Debug)]
@@ -244,7 +244,7 @@ fn a_damaged_snapshot_is_replaced_by_an_older_one_or_by_the_whole_journal() {
     journal.close().unwrap();
     for (damaged_count, batches) in [(0, 0), (1, 2), (2, 4), (3, 6)] {
         let damaged = storage.kill();
-        infos.iter().rev().take(damaged_count).for_each(|info| damaged.flip(&info.file, 45, 1));
+        infos.iter().rev().take(damaged_count).for_each(|info| damaged.flip(&info.name, 45, 1));
         let (found, warnings) = contents(&damaged).unwrap();
         assert_eq!((found.batches.len(), warnings.len()), (batches, damaged_count));
         drop(open_with(&damaged, options(300)).unwrap());

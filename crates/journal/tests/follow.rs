@@ -6,11 +6,11 @@ mod common;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{SeedOnPanic, open, open_with, options, seeds};
+use common::{ReadableLog, SeedOnPanic, open, open_with, options, seeds};
 use fastrand::Rng;
 use journal::{
     Batch, DirectoryFollower, Epoch, Failure, Fault, FaultyStorage, FileLog, FileLogOptions, Follow, FollowUpTo,
-    Followed, History, Log, LogFiles, MemoryLog, ReadError, Recovery, Sequence,
+    Followed, History, Log, LogReader, Maintenance, MemoryLog, ReadError, Recovery, Sequence,
 };
 
 /// All batches that were appended: what a reader must see of them is those up to a mark.
@@ -24,12 +24,12 @@ struct Reader {
 }
 
 impl Reader {
-    fn new(log: &dyn Log, upto: FollowUpTo) -> Reader {
+    fn new(log: &dyn ReadableLog, upto: FollowUpTo) -> Reader {
         Reader { upto, follow: log.follow(Sequence(1), upto), state: Vec::new() }
     }
 
     /// Reads what there is. `snapshot` is the newest one: it holds all batches up to that stamp.
-    fn catch_up(&mut self, log: &dyn Log, appended: &Appended, snapshot: Option<Sequence>) {
+    fn catch_up(&mut self, log: &dyn ReadableLog, appended: &Appended, snapshot: Option<Sequence>) {
         loop {
             match self.follow.try_next() {
                 Ok(Some(batch)) => self.see(batch),
@@ -53,7 +53,7 @@ impl Reader {
     }
 
     /// Once it has caught up, its state is that of the log up to the mark, or of a snapshot that was ahead of it.
-    fn check(&self, log: &dyn Log, appended: &Appended, snapshot: Option<Sequence>) {
+    fn check(&self, log: &dyn ReadableLog, appended: &Appended, snapshot: Option<Sequence>) {
         let mark = match self.upto {
             FollowUpTo::Written => log.written(),
             FollowUpTo::Durable => log.durable(),
@@ -233,7 +233,7 @@ fn readers_see_exactly_the_batches_in_order_once() {
 }
 
 /// What follows a log to its end on another thread, through restarts, with a snapshot where it has to.
-fn follow_to_the_end(log: &dyn Log, newest_snapshot: impl Fn() -> (Sequence, Vec<Batch>)) -> Vec<Batch> {
+fn follow_to_the_end(log: &dyn ReadableLog, newest_snapshot: impl Fn() -> (Sequence, Vec<Batch>)) -> Vec<Batch> {
     let mut state: Vec<Batch> = Vec::new();
     let mut follow = log.follow(Sequence(1), FollowUpTo::Durable);
     loop {
@@ -337,7 +337,7 @@ fn a_reader_on_another_thread_follows_to_the_end() {
     }
 }
 
-fn check_waiting(log: &dyn Log, sync: impl Fn()) {
+fn check_waiting(log: &dyn ReadableLog, sync: impl Fn()) {
     let mut written = log.follow(Sequence(1), FollowUpTo::Written);
     let mut durable = log.follow(Sequence(2), FollowUpTo::Durable);
     assert_eq!(written.try_next().unwrap(), None);

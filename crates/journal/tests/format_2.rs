@@ -4,7 +4,7 @@
 mod common;
 
 use common::{batches, contents, open, snapshot};
-use journal::{Epoch, FaultyStorage, History, Log, LogFiles, Recovery, Sequence, Storage};
+use journal::{Epoch, FaultyStorage, History, Log, Maintenance, Recovery, Sequence, Storage};
 use std::sync::Arc;
 
 const ID: [u8; 16] = [7; 16];

@@ -5,7 +5,7 @@ mod common;
 use common::world::World;
 use common::{SeedOnPanic, options, seeds};
 use fastrand::Rng;
-use journal::{Fault, FaultyStorage, FileLogOptions, Log, LogFiles};
+use journal::{Fault, FaultyStorage, FileLogOptions, Log, Maintenance};
 
 fn live(seed: u64) {
     let _seed = SeedOnPanic(seed);

@@ -10,11 +10,11 @@ use common::{
     FRAME_HEADER_LEN, SEGMENT_HEADER_LEN, batches, contents, open, open_with, options, read, snapshot, stamp,
 };
 use journal::{
-    Batch, Directory, Failure, Fault, FaultyStorage, FileLogOptions, History, Log, LogFiles, Operation, ReadError,
-    Recovery, Sequence, SnapshotError, Storage, Warning,
+    Batch, Directory, Failure, Fault, FaultyStorage, FileLogOptions, History, Log, LogReader, Maintenance, Operation,
+    ReadError, Recovery, Sequence, SnapshotError, Storage, Warning,
 };
 
-fn read_all(journal: &dyn Log, from: u64) -> Vec<String> {
+fn read_all(journal: &dyn LogReader, from: u64) -> Vec<String> {
     let (batches, error) = read(journal, from);
     assert!(error.is_none(), "{error:?}");
     batches.into_iter().map(|batch| String::from_utf8(batch.payload).unwrap()).collect()
@@ -239,7 +239,7 @@ fn a_snapshot_comes_back_with_the_batches_since() {
     journal.append(b"3", 0);
     let info = writer.finish(&journal).unwrap();
     assert_eq!((info.min, info.max, info.parts, info.entries), (Sequence(1), Sequence(2), 3, 6));
-    assert_eq!(info.file, "snapshot-0000000001-00000000000000000002.snap");
+    assert_eq!(info.name, "snapshot-0000000001-00000000000000000002.snap");
     assert!(journal.durable() >= info.max, "a snapshot counts only with the journal up to its last part");
 
     let crashed = storage.crash(0);
@@ -268,7 +268,7 @@ fn snapshots_that_are_not_finished_leave_nothing() {
     assert!(!storage.names().iter().any(|name| name.ends_with(".tmp")));
     // One that was left by a process that died goes with the next start.
     storage.create("snapshot-0000000009.tmp").unwrap();
-    assert_eq!(snapshot(&journal, "x").file, "snapshot-0000000010-00000000000000000000.snap");
+    assert_eq!(snapshot(&journal, "x").name, "snapshot-0000000010-00000000000000000000.snap");
     drop(journal);
     open(&storage);
     assert!(!storage.names().iter().any(|name| name.ends_with(".tmp")));
@@ -286,16 +286,16 @@ fn older_snapshots_go_and_a_damaged_one_is_replaced_by_them() {
     journal.wait_durable(journal.tail()).unwrap();
 
     let damaged = storage.kill();
-    damaged.flip(&second.file, 70, 4);
+    damaged.flip(&second.name, 70, 4);
     let (found, warnings) = contents(&damaged).unwrap();
     assert_eq!(found.parts[0].1, b"one");
     assert_eq!(found.batches.len(), 2);
-    assert!(matches!(&warnings[..], [Warning::SnapshotDamaged { file, .. }] if *file == second.file), "{warnings:?}");
-    assert!(warnings[0].to_string().starts_with(&format!("{} is damaged at offset ", second.file)));
+    assert!(matches!(&warnings[..], [Warning::SnapshotDamaged { file, .. }] if *file == second.name), "{warnings:?}");
+    assert!(warnings[0].to_string().starts_with(&format!("{} is damaged at offset ", second.name)));
 
     journal.snapshots().remove_older(&second).unwrap();
     journal.forget(second.min).unwrap();
-    assert!(storage.bytes_of(&first.file).is_none() && storage.bytes_of(&second.file).is_some());
+    assert!(storage.bytes_of(&first.name).is_none() && storage.bytes_of(&second.name).is_some());
     assert_eq!(batches(&storage), ["3"]);
 }
 
@@ -311,13 +311,13 @@ fn a_damaged_snapshot_without_a_replacement_is_an_error_that_names_it() {
     journal.wait_durable(journal.append(b"more", 0)).unwrap();
     for (offset, note) in [(20, "header"), (60, "part"), (info.bytes as usize - 20, "footer")] {
         let damaged = storage.kill();
-        damaged.flip(&info.file, offset, 1);
+        damaged.flip(&info.name, offset, 1);
         let error = contents(&damaged).unwrap_err().to_string();
-        assert!(error.starts_with(&format!("{} is damaged at offset ", info.file)), "{note}: {error}");
+        assert!(error.starts_with(&format!("{} is damaged at offset ", info.name)), "{note}: {error}");
     }
     // Even with all segments gone the name of the snapshot says that there was something.
     let damaged = storage.kill();
-    damaged.flip(&info.file, 20, 1);
+    damaged.flip(&info.name, 20, 1);
     segments(&damaged).iter().for_each(|name| damaged.remove(name).unwrap());
     assert!(contents(&damaged).is_err());
 }
@@ -411,13 +411,13 @@ fn an_accepted_restart_needs_its_snapshot_for_good() {
     journal.accept(info.min).unwrap();
     journal.wait_durable(journal.append(b"after", 0)).unwrap();
     let damaged = storage.kill();
-    damaged.flip(&info.file, 50, 1);
+    damaged.flip(&info.name, 50, 1);
     let error = contents(&damaged).unwrap_err().to_string();
-    assert!(error.contains(&info.file), "{error}");
+    assert!(error.contains(&info.name), "{error}");
     // With the snapshot gone without a trace, later marks still tell that the restart was accepted.
     journal.wait_durable(journal.append(b"and more", 0)).unwrap();
     let damaged = storage.kill();
-    damaged.remove(&info.file).unwrap();
+    damaged.remove(&info.name).unwrap();
     assert!(contents(&damaged).is_err());
 }
 

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{FRAME_HEADER_LEN, SEGMENT_HEADER_LEN, batches, contents, open, open_with, options, snapshot};
-use journal::{Fault, FaultyStorage, Log, LogFiles, Sequence, Storage, Warning};
+use journal::{Fault, FaultyStorage, Log, Maintenance, Sequence, Storage, Warning};
 
 const MARKS: &str = "MARKS";
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{FRAME_HEADER_LEN, SEGMENT_HEADER_LEN, SeedOnPanic, batches, open_with, options, seeds, snapshot};
 use fastrand::Rng;
-use journal::{Fault, FaultyStorage, FileLog, FileLogOptions, Log, LogFiles, Operation, Storage};
+use journal::{Fault, FaultyStorage, FileLog, FileLogOptions, Log, Maintenance, Operation, Storage};
 
 const RESERVE: u64 = 800;
 

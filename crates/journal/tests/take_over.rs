@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 use common::{SeedOnPanic, options, seeds};
 use fastrand::Rng;
 use journal::{
-    Directory, DirectoryFollower, DirectoryLock, Epoch, Failure, Fault, FaultyStorage, Fence, FileLog, FileLogOptions,
-    Follow, History, Log, LogFiles, Operation, ReadError, Recovery, RecoveryError, Sequence, Storage, StorageFile,
-    Warning,
+    Directory, DirectoryError, DirectoryFollower, DirectoryLock, Epoch, Failure, Fault, FaultyStorage, Fence, FileLog,
+    FileLogOptions, Follow, History, Log, Maintenance, Operation, ReadError, Recovery, RecoveryError, Sequence,
+    Storage, StorageFile, Warning,
 };
 use parking_lot::{Condvar, Mutex};
 
@@ -71,7 +71,8 @@ impl Standby {
     fn start_live(storage: Arc<dyn Storage>) -> Result<Standby, RecoveryError> {
         loop {
             match Standby::start(storage.clone()) {
-                Err(RecoveryError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+                Err(RecoveryError::Directory(DirectoryError::Io { source, .. }))
+                    if source.kind() == io::ErrorKind::NotFound => {}
                 started => return started,
             }
         }
@@ -102,10 +103,10 @@ impl Standby {
                     assert_eq!((log.epoch(), log.tail(), log.durable()), (epoch, reached, reached));
                     return Ok((log, self.state));
                 }
-                Err(ReadError::Io { operation, file, offset, source }) => {
-                    return Err(RecoveryError::Io { operation, file, offset, source });
+                Err(ReadError::Io { operation, target: file, offset, source }) => {
+                    return Err(DirectoryError::Io { operation, file, offset, source }.into());
                 }
-                Err(ReadError::Damaged { file, offset, detail }) => panic!("{file} at {offset}: {detail}"),
+                Err(ReadError::Damaged { target: file, offset, detail }) => panic!("{file} at {offset}: {detail}"),
                 Err(_) => self = Standby::start_live(self.storage.clone())?,
             }
         }
@@ -877,7 +878,7 @@ fn a_take_over_without_its_steps_is_refused() {
     let (log, _) = standby().take_over(&options).unwrap();
     assert_eq!(log.epoch(), Epoch(4));
     let refused = late.follower.into_log(options).err().unwrap();
-    assert!(matches!(refused, RecoveryError::Journal(Failure::Fenced { own: Epoch(3), by: Epoch(4) })), "{refused}");
+    assert!(matches!(refused, RecoveryError::Log(Failure::Fenced { own: Epoch(3), by: Epoch(4) })), "{refused}");
 }
 
 /// A batch that was durable is missing at the end.
@@ -895,7 +896,10 @@ fn a_loss_is_an_error_and_not_taken_over() {
     let standby = Standby::start(Arc::new(storage.clone())).unwrap();
     assert_eq!(standby.state.len(), 2);
     let error = standby.take_over(&options(4096)).err().unwrap();
-    assert!(matches!(&error, RecoveryError::Damaged { file, .. } if file == name), "{error}");
+    assert!(
+        matches!(&error, RecoveryError::Directory(DirectoryError::Damaged { file, .. }) if file == name),
+        "{error}"
+    );
 }
 
 /// The fence costs nothing that is counted, and a take-over reads and writes only the end.

@@ -311,7 +311,12 @@ impl Settings {
         self.text(row::DIR)
     }
 
-    /// The data directory of the server to follow; empty for a server that writes.
+    /// The log that this server writes, as a URL; empty for files in `dir`.
+    pub fn log(&self) -> Arc<str> {
+        self.text(row::LOG)
+    }
+
+    /// The log of the server to follow, as a URL or the path of its data directory; empty for a server that writes.
     pub fn follow(&self) -> Arc<str> {
         self.text(row::FOLLOW)
     }

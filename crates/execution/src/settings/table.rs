@@ -71,6 +71,7 @@ pub const TABLE: &[Row] = &[
     choice("supervised", &[("upstart", 3), ("systemd", 2), ("auto", 1), ("no", 0)], "no").immutable().without_effect(),
     text("pidfile", "").immutable().without_effect(),
     text("dir", "./data").protected(),
+    text("log", "").immutable(),
     text("follow", "").immutable(),
     integer("databases", 16, 16, "16").immutable().without_effect(),
     integer("threads", 0, 512, "0").pinned(),
@@ -331,6 +332,7 @@ pub mod row {
     pub const ENABLE_PROTECTED_CONFIGS: usize = index_of("enable-protected-configs");
     pub const ENABLE_DEBUG_COMMAND: usize = index_of("enable-debug-command");
     pub const DIR: usize = index_of("dir");
+    pub const LOG: usize = index_of("log");
     pub const FOLLOW: usize = index_of("follow");
     pub const DATABASES: usize = index_of("databases");
     pub const HZ: usize = index_of("hz");

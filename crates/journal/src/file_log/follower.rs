@@ -98,7 +98,7 @@ impl FileFollower {
             let offset = current.reader.offset();
             let next = current.reader.next(current.at).map_err(|source| ReadError::Io {
                 operation: Operation::Read,
-                file: current.name.clone(),
+                target: current.name.clone(),
                 offset,
                 source,
             })?;
@@ -120,7 +120,7 @@ impl FileFollower {
                 Next::Bad(detail) => detail,
                 Next::End => "a batch is missing",
             };
-            let damaged = ReadError::Damaged { file: current.name.clone(), offset, detail: detail.to_owned() };
+            let damaged = ReadError::Damaged { target: current.name.clone(), offset, detail: detail.to_owned() };
             return Err(self.restart_or(damaged));
         }
     }
@@ -156,7 +156,7 @@ impl FileFollower {
         let name = segment::file_name(first);
         let failed = |operation| {
             let file = name.clone();
-            move |source| ReadError::Io { operation, file, offset: 0, source }
+            move |source| ReadError::Io { operation, target: file, offset: 0, source }
         };
         let file = match self.core.storage.open(&name) {
             // Removed since it was looked up: then it is no longer in the list.
@@ -170,7 +170,7 @@ impl FileFollower {
         reader.limit_to(data_end.min(reader.len()));
         match reader.header(first).map_err(failed(Operation::Read))? {
             Ok(header) => Ok((OpenSegment { first, name, reader, at: first }, header)),
-            Err(error) => Err(ReadError::Damaged { file: name, offset: 0, detail: error.to_string() }),
+            Err(error) => Err(ReadError::Damaged { target: name, offset: 0, detail: error.to_string() }),
         }
     }
 

@@ -10,7 +10,6 @@ use locks::{Condvar, Mutex, rank};
 
 use super::core::{Core, NOT_CLOSED, StoredSegment};
 use super::follower::FileFollower;
-use super::maintenance::LogFiles;
 use super::options::FileLogOptions;
 use super::sync_state::{Phase, SyncState};
 use super::sync_thread;
@@ -23,9 +22,10 @@ use crate::fence::{Fence, WriteRight};
 use crate::files::marks::{self, MarksFile};
 use crate::files::{DirectoryId, EpochId, WriterIdentity};
 use crate::files::{frame, segment};
-use crate::log::{Follow, FollowUpTo, Log};
+use crate::log::{Follow, FollowUpTo, Log, LogReader};
+use crate::maintenance::Maintenance;
 use crate::sequence::Sequence;
-use crate::snapshot::SnapshotStore;
+use crate::snapshot::DirectorySnapshots;
 use crate::storage::Storage;
 
 /// Where a recovered log continues.
@@ -69,8 +69,8 @@ impl FileLog {
     }
 
     /// The snapshots that belong to this log: those of the same directory.
-    pub fn snapshots(&self) -> SnapshotStore {
-        SnapshotStore::new(self.core.storage.clone(), self.core.identity, self.core.right.clone())
+    pub fn snapshots(&self) -> DirectorySnapshots {
+        DirectorySnapshots::new(self.core.storage.clone(), self.core.identity, self.core.right.clone())
     }
 
     /// The end of this log, after it was closed. `None` if it was not closed without failure, or if batches were
@@ -254,10 +254,6 @@ impl Log for FileLog {
         self.core.watchers.lock().push(notify.into());
     }
 
-    fn follow(&self, from: Sequence, upto: FollowUpTo) -> Box<dyn Follow> {
-        Box::new(FileFollower::new(self.core.clone(), from.max(Sequence::NONE.next()), upto))
-    }
-
     fn has_failed(&self) -> bool {
         self.core.watermarks.has_failed()
     }
@@ -289,7 +285,13 @@ impl Log for FileLog {
     }
 }
 
-impl LogFiles for FileLog {
+impl LogReader for FileLog {
+    fn follow(&self, from: Sequence, upto: FollowUpTo) -> Box<dyn Follow> {
+        Box::new(FileFollower::new(self.core.clone(), from.max(Sequence::NONE.next()), upto))
+    }
+}
+
+impl Maintenance for FileLog {
     fn set_sync_every(&self, every: Option<Duration>) {
         self.core.sync.lock().sync_every = every;
         self.core.wake.notify_one();

@@ -3,7 +3,6 @@
 mod core;
 mod follower;
 mod log;
-mod maintenance;
 mod options;
 mod sync_state;
 mod sync_thread;
@@ -14,5 +13,4 @@ mod writer;
 pub(crate) use core::StoredSegment;
 pub use log::FileLog;
 pub(crate) use log::{LogEnd, Resumed};
-pub use maintenance::LogFiles;
 pub use options::FileLogOptions;

@@ -8,9 +8,9 @@ pub struct FileLogOptions {
     /// The segment size at which the next segment begins. One write is never split, so a larger batch makes a larger
     /// segment; so does a failure to create the next segment.
     pub segment_bytes_max: u64,
-    /// See [`crate::LogFiles::set_sync_every`].
+    /// See [`crate::Maintenance::set_sync_every`].
     pub sync_every: Option<Duration>,
-    /// See [`crate::LogFiles::set_zero_ahead`].
+    /// See [`crate::Maintenance::set_zero_ahead`].
     pub zero_ahead: bool,
     /// How many zeros are written ahead of the data. On ext4 a sync without a new file length took 56 µs instead of 97
     /// µs.

@@ -12,7 +12,7 @@ const RETIRED_MAX: usize = 4;
 pub(super) enum Phase {
     Sound,
     Failed(Failure),
-    /// Waits for a snapshot; see [`crate::LogFiles::restart`].
+    /// Waits for a snapshot; see [`crate::Maintenance::restart`].
     Restarted,
 }
 

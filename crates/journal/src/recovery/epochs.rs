@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::finding::RecoveryError;
+use super::finding::DirectoryError;
 use crate::epoch::Epoch;
 use crate::files::EpochId;
 
@@ -17,14 +17,14 @@ pub(super) struct Epochs {
 
 impl Epochs {
     /// Notes the epoch of a file. An error if another file has the same epoch with another id.
-    pub(super) fn note(&mut self, file: &str, epoch: Epoch, id: EpochId) -> Result<(), RecoveryError> {
+    pub(super) fn note(&mut self, file: &str, epoch: Epoch, id: EpochId) -> Result<(), DirectoryError> {
         self.newest = self.newest.max(epoch);
         if id == EpochId::NONE {
             return Ok(());
         }
         let (known, other_file) = self.ids.entry(epoch).or_insert_with(|| (id, file.to_owned()));
         match known.contradicts(id) {
-            true => Err(RecoveryError::Diverged {
+            true => Err(DirectoryError::Diverged {
                 file: file.to_owned(),
                 epoch,
                 id,
@@ -36,7 +36,7 @@ impl Epochs {
     }
 
     /// Notes which id the epoch before that of a file has.
-    pub(super) fn note_previous(&mut self, file: &str, epoch: Epoch, previous: EpochId) -> Result<(), RecoveryError> {
+    pub(super) fn note_previous(&mut self, file: &str, epoch: Epoch, previous: EpochId) -> Result<(), DirectoryError> {
         match epoch.0.checked_sub(1).filter(|before| *before > 0) {
             Some(before) => {
                 let newest = self.newest;
@@ -70,9 +70,9 @@ mod tests {
         epochs.note("two", Epoch(7), B).unwrap();
         epochs.note_previous("two", Epoch(7), A).unwrap();
         assert_eq!(epochs.newest(), (Epoch(7), B));
-        assert!(matches!(epochs.note("copy", Epoch(7), A), Err(RecoveryError::Diverged { epoch: Epoch(7), .. })));
+        assert!(matches!(epochs.note("copy", Epoch(7), A), Err(DirectoryError::Diverged { epoch: Epoch(7), .. })));
         let diverged = epochs.note_previous("copy", Epoch(7), B);
-        assert!(matches!(diverged, Err(RecoveryError::Diverged { epoch: Epoch(6), .. })));
+        assert!(matches!(diverged, Err(DirectoryError::Diverged { epoch: Epoch(6), .. })));
     }
 
     #[test]

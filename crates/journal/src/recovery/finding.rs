@@ -5,7 +5,7 @@ use std::io;
 use thiserror::Error;
 
 use crate::epoch::Epoch;
-use crate::failure::{Failure, Operation};
+use crate::failure::Operation;
 use crate::files::{DirectoryId, EpochId};
 use crate::snapshot::SnapshotReadError;
 
@@ -31,7 +31,7 @@ pub enum Warning {
 
 /// Why a directory cannot be recovered. A text does not repeat that of its source: the reporter prints the whole chain.
 #[derive(Debug, Error)]
-pub enum RecoveryError {
+pub enum DirectoryError {
     #[error("{file} is damaged at offset {offset}: {detail}")]
     Damaged { file: String, offset: u64, detail: String },
     #[error("{file} is damaged at offset {offset}: {detail}; and the journal cannot replace it")]
@@ -40,7 +40,7 @@ pub enum RecoveryError {
         offset: u64,
         detail: String,
         #[source]
-        journal: Box<RecoveryError>,
+        journal: Box<DirectoryError>,
     },
     #[error("{file} is missing: {detail}")]
     Missing { file: String, detail: String },
@@ -57,21 +57,17 @@ pub enum RecoveryError {
     NewerFormat { file: String, version: u32 },
     #[error("{operation} {file} failed at offset {offset}")]
     Io { operation: Operation, file: String, offset: u64, source: io::Error },
-    #[error("the journal was not read to its end")]
-    Unfinished,
-    #[error(transparent)]
-    Journal(#[from] Failure),
 }
 
-impl From<SnapshotReadError> for RecoveryError {
+impl From<SnapshotReadError> for DirectoryError {
     fn from(error: SnapshotReadError) -> Self {
         match error {
-            SnapshotReadError::Damaged { file, offset, detail } => {
-                RecoveryError::Damaged { file, offset, detail: detail.to_owned() }
+            SnapshotReadError::Damaged { target: file, offset, detail } => {
+                DirectoryError::Damaged { file, offset, detail: detail.to_owned() }
             }
-            SnapshotReadError::NewerFormat { file, version } => RecoveryError::NewerFormat { file, version },
-            SnapshotReadError::Io { operation, file, offset, source } => {
-                RecoveryError::Io { operation, file, offset, source }
+            SnapshotReadError::NewerFormat { target: file, version } => DirectoryError::NewerFormat { file, version },
+            SnapshotReadError::Io { operation, target: file, offset, source } => {
+                DirectoryError::Io { operation, file, offset, source }
             }
         }
     }

@@ -1,9 +1,12 @@
 //! The source of a recovery, wherever it is stored. Knows nothing of files.
 
-use super::finding::{RecoveryError, Warning};
-use crate::log::Batch;
+use thiserror::Error;
+
+use super::finding::{DirectoryError, Warning};
+use crate::failure::Failure;
+use crate::log::{Batch, ReadError};
 use crate::sequence::Sequence;
-use crate::snapshot::{SnapshotInfo, StoredPart};
+use crate::snapshot::{SnapshotInfo, SnapshotReadError, StoredPart};
 
 /// A snapshot, if there is one, and the batches since. All parts are read first, then all batches.
 pub trait History {
@@ -27,6 +30,21 @@ pub trait History {
 
     /// Warnings for the operator; complete once all batches are read.
     fn warnings(&self) -> &[Warning];
+}
+
+/// Why what is stored cannot be read, or not be written any further.
+#[derive(Debug, Error)]
+pub enum RecoveryError {
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotReadError),
+    #[error(transparent)]
+    Batches(#[from] ReadError),
+    #[error(transparent)]
+    Log(#[from] Failure),
+    #[error("the journal was not read to its end")]
+    Unfinished,
 }
 
 /// How many bytes were read, and how many there are.

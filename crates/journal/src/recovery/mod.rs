@@ -7,8 +7,8 @@ mod history;
 mod opening;
 mod reading;
 
-pub use finding::{RecoveryError, Warning};
-pub use history::{History, ReadProgress};
+pub use finding::{DirectoryError, Warning};
+pub use history::{History, ReadProgress, RecoveryError};
 pub(crate) use opening::open_fence;
 pub use reading::Recovery;
 pub(crate) use reading::{FollowedTo, SegmentEnd, Survey};

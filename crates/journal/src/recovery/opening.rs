@@ -3,8 +3,8 @@
 
 use std::io::ErrorKind;
 
-use super::finding::RecoveryError;
-use super::history::History;
+use super::finding::DirectoryError;
+use super::history::{History, RecoveryError};
 use super::reading::{End, FoundSegment, Recovery, at, open_segment};
 use crate::epoch::Epoch;
 use crate::failure::Operation;
@@ -89,7 +89,7 @@ impl Recovery {
     }
 
     /// The last batch in the remaining segments, if any.
-    fn last_stored(&self) -> Result<Option<Sequence>, RecoveryError> {
+    fn last_stored(&self) -> Result<Option<Sequence>, DirectoryError> {
         let Some(last) = self.segments.last() else { return Ok(None) };
         if self.last_stored.is_some() {
             return Ok(self.last_stored);
@@ -100,7 +100,7 @@ impl Recovery {
         // All remaining segments come before the snapshot and were not read. Rare: a snapshot replaces such segments.
         let (mut reader, header) = match open_segment(&*self.storage, &last.name, last.first) {
             // The writer before has just forgotten it: what follows needs the snapshot.
-            Err(RecoveryError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+            Err(DirectoryError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
                 return Ok(Some(Sequence::NONE));
             }
             opened => opened?,
@@ -118,7 +118,7 @@ impl Recovery {
     /// IMPORTANT: while the writer before may still run, what it has left behind stays until a start, except for the
     /// segment whose name is needed now. The writer may be about to remove such a file, and would then remove a file of
     /// this writer that has got the name. While the file is there, no other can get it.
-    fn remove_dropped(&mut self, end: End, rewriting: Rewriting) -> Result<(), RecoveryError> {
+    fn remove_dropped(&mut self, end: End, rewriting: Rewriting) -> Result<(), DirectoryError> {
         // A segment without a batch is removed too: the new one may need its name.
         let is_empty = self.segments.get(end.position).is_none_or(|segment| segment.is_empty_at(end.offset));
         let kept = if is_empty { end.position } else { end.position + 1 };
@@ -139,12 +139,12 @@ impl Recovery {
         self.sync_directory()
     }
 
-    fn sync_directory(&self) -> Result<(), RecoveryError> {
+    fn sync_directory(&self) -> Result<(), DirectoryError> {
         self.storage.sync_directory().map_err(at(Operation::SyncDirectory, "the data directory", 0))
     }
 
     /// Truncates the last segment.
-    fn truncate(&mut self, end: End) -> Result<(), RecoveryError> {
+    fn truncate(&mut self, end: End) -> Result<(), DirectoryError> {
         if let Some(segment) = self.segments.get_mut(end.position) {
             let file = self.storage.open(&segment.name).map_err(at(Operation::Open, &segment.name, 0))?;
             file.set_len(end.offset).map_err(at(Operation::Truncate, &segment.name, end.offset))?;
@@ -164,7 +164,7 @@ impl Recovery {
     }
 
     /// Makes durable what is not proven to be durable.
-    fn make_durable(&self, reached: Sequence) -> Result<(), RecoveryError> {
+    fn make_durable(&self, reached: Sequence) -> Result<(), DirectoryError> {
         for segment in self.unproven(self.start, reached) {
             let file = self.storage.open(&segment.name).map_err(at(Operation::Open, &segment.name, 0))?;
             check_copied(segment, copy(&*file, &*file, segment)?)?;
@@ -175,7 +175,7 @@ impl Recovery {
 
     /// Makes durable what is not proven to be durable, without the torn tail, in files that the writer before does not
     /// have open. The segment that it was writing is replaced in any case, unless it has closed the log.
-    fn replace_by_copies(&mut self, end: End, reached: Sequence, epoch: Epoch) -> Result<(), RecoveryError> {
+    fn replace_by_copies(&mut self, end: End, reached: Sequence, epoch: Epoch) -> Result<(), DirectoryError> {
         if let Some(segment) = self.segments.get_mut(end.position) {
             segment.bytes = end.offset;
         }
@@ -208,12 +208,12 @@ impl Recovery {
 }
 
 /// Opens the fence of a directory.
-pub(crate) fn open_fence(storage: &dyn Storage) -> Result<Fence, RecoveryError> {
+pub(crate) fn open_fence(storage: &dyn Storage) -> Result<Fence, DirectoryError> {
     storage.fence().map_err(at(Operation::Map, "FENCE", 0))
 }
 
 /// Copies the batches of a segment, possibly to where they are. Returns how many bytes there were.
-fn copy(from: &dyn StorageFile, to: &dyn StorageFile, segment: &FoundSegment) -> Result<u64, RecoveryError> {
+fn copy(from: &dyn StorageFile, to: &dyn StorageFile, segment: &FoundSegment) -> Result<u64, DirectoryError> {
     let mut chunk = vec![0; COPY_BYTES];
     let mut offset = 0;
     while offset < segment.bytes {
@@ -229,7 +229,7 @@ fn copy(from: &dyn StorageFile, to: &dyn StorageFile, segment: &FoundSegment) ->
     Ok(offset)
 }
 
-fn check_copied(segment: &FoundSegment, copied: u64) -> Result<(), RecoveryError> {
+fn check_copied(segment: &FoundSegment, copied: u64) -> Result<(), DirectoryError> {
     match copied == segment.bytes {
         true => Ok(()),
         false => Err(at(Operation::Read, &segment.name, copied)(ErrorKind::UnexpectedEof.into())),

@@ -9,8 +9,8 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 
 use super::epochs::Epochs;
-use super::finding::{RecoveryError, Warning};
-use super::history::{History, ReadProgress};
+use super::finding::{DirectoryError, Warning};
+use super::history::{History, ReadProgress, RecoveryError};
 use crate::epoch::Epoch;
 use crate::failure::Operation;
 use crate::file_log::LogEnd;
@@ -117,17 +117,17 @@ impl FoundSegment {
 impl Recovery {
     /// Finds the newest good snapshot and the segments that follow it.
     pub fn open(storage: Arc<dyn Storage>) -> Result<Recovery, RecoveryError> {
-        Recovery::open_as(storage, false)
+        Ok(Recovery::open_as(storage, false)?)
     }
 
     /// As [`Recovery::open`], of a directory that another process may be writing: it ends where the batches end that
-    /// are there now, and [`Recovery::into_follower`] reads on. Fails with [`RecoveryError::Io`] if a file is removed
+    /// are there now, and [`Recovery::into_follower`] reads on. Fails with [`DirectoryError::Io`] if a file is removed
     /// meanwhile; then open it again.
     pub fn open_live(storage: Arc<dyn Storage>) -> Result<Recovery, RecoveryError> {
-        Recovery::open_as(storage, true)
+        Ok(Recovery::open_as(storage, true)?)
     }
 
-    fn open_as(storage: Arc<dyn Storage>, is_live: bool) -> Result<Recovery, RecoveryError> {
+    fn open_as(storage: Arc<dyn Storage>, is_live: bool) -> Result<Recovery, DirectoryError> {
         let Survey { segments, snapshots, marks, id, epochs, temporaries, left_behind, .. } = Survey::of(&*storage)?;
         let has_data = !snapshots.is_empty() || segments.iter().any(|segment| !segment.is_empty_at(segment.bytes));
         let mut warnings: Vec<Warning> =
@@ -174,7 +174,7 @@ impl Recovery {
     }
 
     /// Continues where a follower has ended that read everything, in a directory whose writer is fenced.
-    pub(crate) fn at_end_of(storage: Arc<dyn Storage>, followed: FollowedTo) -> Result<Recovery, RecoveryError> {
+    pub(crate) fn at_end_of(storage: Arc<dyn Storage>, followed: FollowedTo) -> Result<Recovery, DirectoryError> {
         let mut survey = Survey::of(&*storage)?;
         if let Some(first) = followed.abandoned_break {
             // It is there only since the follower has found that there is none: too late to count.
@@ -188,7 +188,7 @@ impl Recovery {
             None => 0,
             Some(end) => segments.iter().position(|segment| segment.first == end.first).ok_or_else(|| {
                 let detail = "it was removed while the directory was taken over".to_owned();
-                RecoveryError::Missing { file: segment::file_name(end.first), detail }
+                DirectoryError::Missing { file: segment::file_name(end.first), detail }
             })?,
         };
         let witness = snapshots.into_iter().max_by_key(|name| name.max);
@@ -236,7 +236,7 @@ impl Recovery {
         Ok(LogEnd { storage: self.storage, reached, epoch, time_ms, proven })
     }
 
-    fn advance(&mut self) -> Result<Option<Place>, RecoveryError> {
+    fn advance(&mut self) -> Result<Option<Place>, DirectoryError> {
         while self.end.is_none() {
             let Some(reader) = &mut self.reader else {
                 self.enter_segment()?;
@@ -280,7 +280,7 @@ impl Recovery {
         Ok(None)
     }
 
-    fn enter_segment(&mut self) -> Result<(), RecoveryError> {
+    fn enter_segment(&mut self) -> Result<(), DirectoryError> {
         let position = self.position;
         let Some(segment) = self.segments.get(position) else {
             return self.end_at(position, 0, "there is no journal");
@@ -293,7 +293,7 @@ impl Recovery {
         let header = match header {
             Ok(header) => header,
             Err(HeaderError::Newer(version)) => {
-                return Err(RecoveryError::NewerFormat { file: segment.name.clone(), version });
+                return Err(DirectoryError::NewerFormat { file: segment.name.clone(), version });
             }
             Err(error) => return self.end_at(position, 0, &error.to_string()),
         };
@@ -317,7 +317,7 @@ impl Recovery {
     }
 
     /// Handles a missing batch: either the journal ends here, or something was lost.
-    fn end_at(&mut self, position: usize, offset: u64, detail: &str) -> Result<(), RecoveryError> {
+    fn end_at(&mut self, position: usize, offset: u64, detail: &str) -> Result<(), DirectoryError> {
         if self.is_live {
             // What is missing may be on its way: the follower finds out.
             self.reader = None;
@@ -334,7 +334,7 @@ impl Recovery {
             return Err(match self.missing_segment(position, offset, lost)? {
                 Some(file) => {
                     let detail = format!("the journal ends with batch {}, but {evidence}", self.reached());
-                    self.instead_of_snapshot(RecoveryError::Missing { file, detail })
+                    self.instead_of_snapshot(DirectoryError::Missing { file, detail })
                 }
                 None => self.damage(position, offset, detail, &evidence),
             });
@@ -357,7 +357,7 @@ impl Recovery {
     }
 
     /// Returns evidence that `lost`, or a later batch, was durable.
-    fn find_evidence(&self, position: usize, offset: u64, lost: Sequence) -> Result<Option<String>, RecoveryError> {
+    fn find_evidence(&self, position: usize, offset: u64, lost: Sequence) -> Result<Option<String>, DirectoryError> {
         if let Some(mark) = self.marks.mark().filter(|mark| mark.durable >= lost) {
             return Ok(Some(match mark.is_closed {
                 true => format!("MARKS says that the journal ended with {} when the server stopped", mark.durable),
@@ -383,7 +383,7 @@ impl Recovery {
         Ok(None)
     }
 
-    fn search(&self, segment: &FoundSegment, from: u64, lost: Sequence) -> Result<segment::Remains, RecoveryError> {
+    fn search(&self, segment: &FoundSegment, from: u64, lost: Sequence) -> Result<segment::Remains, DirectoryError> {
         let (reader, _) = open_segment(&*self.storage, &segment.name, segment.first)?;
         let search = |layout| {
             segment::search_remains(reader.file(), layout, reader.len(), from, segment.first, lost).map_err(at(
@@ -403,7 +403,7 @@ impl Recovery {
     }
 
     /// Names the missing segment, if the marks prove that one followed a journal that otherwise ends properly.
-    fn missing_segment(&self, position: usize, offset: u64, lost: Sequence) -> Result<Option<String>, RecoveryError> {
+    fn missing_segment(&self, position: usize, offset: u64, lost: Sequence) -> Result<Option<String>, DirectoryError> {
         let Some(mark) = self.marks.mark().filter(|mark| mark.durable >= lost) else { return Ok(None) };
         if self.segments.iter().any(|found| found.first >= self.expected || found.first == mark.segment) {
             return Ok(None);
@@ -424,7 +424,7 @@ impl Recovery {
     }
 
     /// The error for a lost batch that may be in a segment which was taken for one that was left behind.
-    fn epoch_went_back(&self, lost: Sequence) -> Result<Option<RecoveryError>, RecoveryError> {
+    fn epoch_went_back(&self, lost: Sequence) -> Result<Option<DirectoryError>, DirectoryError> {
         let before = self.segments.iter().rev().find(|segment| segment.first <= lost && segment.header.is_some());
         let Some((other, other_epoch)) = before.and_then(|other| Some((other, other.epoch()?))) else {
             return Ok(None);
@@ -434,13 +434,13 @@ impl Recovery {
             let (_, header) = open_segment(&*self.storage, name, first)?;
             if let Some(epoch) = header.ok().map(|header| header.epoch).filter(|epoch| *epoch < other_epoch) {
                 let (file, other_file) = (name.clone(), other.name.clone());
-                return Ok(Some(RecoveryError::EpochWentBack { file, epoch, other_file, other_epoch }));
+                return Ok(Some(DirectoryError::EpochWentBack { file, epoch, other_file, other_epoch }));
             }
         }
         Ok(None)
     }
 
-    fn damage(&self, position: usize, offset: u64, detail: &str, evidence: &str) -> RecoveryError {
+    fn damage(&self, position: usize, offset: u64, detail: &str, evidence: &str) -> DirectoryError {
         // Without a segment here, report the end of the previous one, or else the snapshot.
         let (file, offset) = match (self.segments.get(position), position.checked_sub(1)) {
             (Some(segment), _) => (segment.name.clone(), offset),
@@ -448,12 +448,12 @@ impl Recovery {
             (None, None) => (self.witness.map(|name| name.file_name()).unwrap_or_default(), 0),
         };
         let detail = format!("{detail}, but batch {} was durable: {evidence}", self.expected);
-        self.instead_of_snapshot(RecoveryError::Damaged { file, offset, detail })
+        self.instead_of_snapshot(DirectoryError::Damaged { file, offset, detail })
     }
 
     /// Reports a damaged snapshot instead of the error in the journal, if the journal was read only because the
     /// snapshot is damaged.
-    fn instead_of_snapshot(&self, damaged: RecoveryError) -> RecoveryError {
+    fn instead_of_snapshot(&self, damaged: DirectoryError) -> DirectoryError {
         let lost_snapshot = self.warnings.iter().find_map(|warning| match warning {
             Warning::SnapshotDamaged { file, offset, detail } => Some((file.clone(), *offset, detail.clone())),
             Warning::TornTail { .. }
@@ -465,7 +465,7 @@ impl Recovery {
         match lost_snapshot {
             None => damaged,
             Some((file, offset, detail)) => {
-                RecoveryError::SnapshotLost { file, offset, detail, journal: Box::new(damaged) }
+                DirectoryError::SnapshotLost { file, offset, detail, journal: Box::new(damaged) }
             }
         }
     }
@@ -484,7 +484,7 @@ impl History for Recovery {
         let Some(snapshot) = &mut self.snapshot else { return Ok(None) };
         snapshot.next_part().map_err(|error| {
             self.has_failed = true;
-            error.into()
+            DirectoryError::from(error).into()
         })
     }
 
@@ -500,7 +500,7 @@ impl History for Recovery {
             Ok(None) => Ok(None),
             Err(error) => {
                 self.has_failed = true;
-                Err(error)
+                Err(error.into())
             }
         }
     }
@@ -529,7 +529,7 @@ pub(super) fn open_segment(
     storage: &dyn Storage,
     name: &str,
     first: Sequence,
-) -> Result<(SegmentReader, Result<SegmentHeader, HeaderError>), RecoveryError> {
+) -> Result<(SegmentReader, Result<SegmentHeader, HeaderError>), DirectoryError> {
     let file = storage.open(name).map_err(at(Operation::Open, name, 0))?;
     let mut reader = SegmentReader::new(file).map_err(at(Operation::Read, name, 0))?;
     let header = reader.header(first).map_err(at(Operation::Read, name, 0))?;
@@ -556,9 +556,9 @@ pub(crate) struct Survey {
 const LIST_AGAIN_MAX: usize = 10;
 
 impl Survey {
-    pub(crate) fn of(storage: &dyn Storage) -> Result<Survey, RecoveryError> {
-        let is_gone = |error: &RecoveryError| match error {
-            RecoveryError::Io { source, .. } => source.kind() == ErrorKind::NotFound,
+    pub(crate) fn of(storage: &dyn Storage) -> Result<Survey, DirectoryError> {
+        let is_gone = |error: &DirectoryError| match error {
+            DirectoryError::Io { source, .. } => source.kind() == ErrorKind::NotFound,
             _ => false,
         };
         for _ in 0..LIST_AGAIN_MAX {
@@ -580,8 +580,8 @@ impl Survey {
         self.snapshots.iter().any(|name| name.max >= sequence)
     }
 
-    fn look(storage: &dyn Storage) -> Result<Survey, RecoveryError> {
-        let names = storage.list().map_err(|source| RecoveryError::Io {
+    fn look(storage: &dyn Storage) -> Result<Survey, DirectoryError> {
+        let names = storage.list().map_err(|source| DirectoryError::Io {
             operation: Operation::List,
             file: "the data directory".to_owned(),
             offset: 0,
@@ -599,7 +599,7 @@ impl Survey {
 
         let marks = marks::read(storage).map_err(at(Operation::Read, marks::FILE_NAME, 0))?;
         let marks = marks
-            .map_err(|newer| RecoveryError::NewerFormat { file: marks::FILE_NAME.to_owned(), version: newer.0 })?;
+            .map_err(|newer| DirectoryError::NewerFormat { file: marks::FILE_NAME.to_owned(), version: newer.0 })?;
         let Ids { directory: id, epochs, snapshots: stored } = common_id(storage, &marks, &snapshots, &segments)?;
         let mut left_behind = Vec::new();
         // IMPORTANT: segments first. Those that do not count say nothing about snapshots.
@@ -638,7 +638,7 @@ impl Survey {
 
 /// True when a segment has this batch. Then one that should begin with it, and is unreadable since a power failure, was
 /// begun by a writer that had lost the directory.
-fn has_batch(storage: &dyn Storage, segment: &FoundSegment, wanted: Sequence) -> Result<bool, RecoveryError> {
+fn has_batch(storage: &dyn Storage, segment: &FoundSegment, wanted: Sequence) -> Result<bool, DirectoryError> {
     let (mut reader, header) = open_segment(storage, &segment.name, segment.first)?;
     let mut expected = segment.first;
     while header.is_ok() && expected <= wanted {
@@ -681,7 +681,7 @@ fn common_id(
     marks: &Found,
     snapshots: &[SnapshotName],
     segments: &[FoundSegment],
-) -> Result<Ids, RecoveryError> {
+) -> Result<Ids, DirectoryError> {
     let mut epochs = Epochs::default();
     let mut stored = Vec::new();
     let mut found: Option<(String, DirectoryId)> = None;
@@ -691,7 +691,7 @@ fn common_id(
             Ok(())
         }
         Some((_, common)) if *common == id => Ok(()),
-        Some((other_file, other_id)) => Err(RecoveryError::Foreign {
+        Some((other_file, other_id)) => Err(DirectoryError::Foreign {
             file: file.to_owned(),
             id,
             other_file: other_file.clone(),
@@ -733,7 +733,7 @@ fn newest_good(
     newest_first: &[SnapshotName],
     segments: &[FoundSegment],
     warnings: &mut Vec<Warning>,
-) -> Result<Option<SnapshotReader>, RecoveryError> {
+) -> Result<Option<SnapshotReader>, DirectoryError> {
     let is_whole_journal = segments.first().is_some_and(|segment| segment.first == Sequence::NONE.next());
     for (at, name) in newest_first.iter().enumerate() {
         let file = name.file_name();
@@ -746,7 +746,7 @@ fn newest_good(
         });
         match opened {
             Ok(reader) => return Ok(Some(reader)),
-            Err(SnapshotReadError::Damaged { file, offset, detail }) => {
+            Err(SnapshotReadError::Damaged { target: file, offset, detail }) => {
                 warnings.push(Warning::SnapshotDamaged { file, offset, detail: detail.to_owned() });
             }
             Err(error) => return Err(error.into()),
@@ -755,7 +755,7 @@ fn newest_good(
     Ok(None)
 }
 
-pub(super) fn at(operation: Operation, file: &str, offset: u64) -> impl FnOnce(std::io::Error) -> RecoveryError {
+pub(super) fn at(operation: Operation, file: &str, offset: u64) -> impl FnOnce(std::io::Error) -> DirectoryError {
     let file = file.to_owned();
-    move |source| RecoveryError::Io { operation, file, offset, source }
+    move |source| DirectoryError::Io { operation, file, offset, source }
 }

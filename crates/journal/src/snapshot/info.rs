@@ -11,7 +11,8 @@ use crate::sequence::Sequence;
 /// The contents of a finished snapshot.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SnapshotInfo {
-    pub file: String,
+    /// What it is called where it is kept.
+    pub name: String,
     pub created_ms: u64,
     pub parts: u64,
     pub entries: u64,
@@ -27,8 +28,8 @@ pub struct SnapshotInfo {
 /// Why a snapshot was not written.
 #[derive(Debug, Error)]
 pub enum SnapshotError {
-    #[error("{operation} {file} failed")]
-    Io { operation: Operation, file: String, source: io::Error },
+    #[error("{operation} {target} failed")]
+    Io { operation: Operation, target: String, source: io::Error },
     #[error("a snapshot needs at least one part")]
     Empty,
     #[error("a part of {bytes} bytes is larger than a snapshot can hold in one part")]

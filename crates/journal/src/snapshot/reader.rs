@@ -33,20 +33,20 @@ pub struct StoredPart<'a> {
 
 #[derive(Debug, Error)]
 pub enum SnapshotReadError {
-    #[error("{file} is damaged at offset {offset}: {detail}")]
-    Damaged { file: String, offset: u64, detail: &'static str },
-    #[error("{file} was written by a newer version of Holdfast (format {version})")]
-    NewerFormat { file: String, version: u32 },
-    #[error("{operation} {file} failed at offset {offset}")]
-    Io { operation: Operation, file: String, offset: u64, source: io::Error },
+    #[error("{target} is damaged at offset {offset}: {detail}")]
+    Damaged { target: String, offset: u64, detail: &'static str },
+    #[error("{target} was written by a newer version of Holdfast (format {version})")]
+    NewerFormat { target: String, version: u32 },
+    #[error("{operation} {target} failed at offset {offset}")]
+    Io { operation: Operation, target: String, offset: u64, source: io::Error },
 }
 
 impl SnapshotReader {
     /// Opens a snapshot and checks its header and its footer.
     pub fn open(storage: &dyn Storage, name: &str) -> Result<SnapshotReader, SnapshotReadError> {
         let failed =
-            |operation| move |source| SnapshotReadError::Io { operation, file: name.to_owned(), offset: 0, source };
-        let damaged = |offset, detail| Err(SnapshotReadError::Damaged { file: name.to_owned(), offset, detail });
+            |operation| move |source| SnapshotReadError::Io { operation, target: name.to_owned(), offset: 0, source };
+        let damaged = |offset, detail| Err(SnapshotReadError::Damaged { target: name.to_owned(), offset, detail });
         let file = storage.open(name).map_err(failed(Operation::Open))?;
         let len = file.len().map_err(failed(Operation::Read))?;
         let least = (format::HEADER_LEN + format::FOOTER_LEN) as u64;
@@ -58,9 +58,9 @@ impl SnapshotReader {
         read_exact(&*file, name, &mut header_bytes, 0)?;
         let refused = |error: HeaderError| match error {
             HeaderError::Damaged => {
-                SnapshotReadError::Damaged { file: name.to_owned(), offset: 0, detail: "the header is damaged" }
+                SnapshotReadError::Damaged { target: name.to_owned(), offset: 0, detail: "the header is damaged" }
             }
-            HeaderError::Newer(version) => SnapshotReadError::NewerFormat { file: name.to_owned(), version },
+            HeaderError::Newer(version) => SnapshotReadError::NewerFormat { target: name.to_owned(), version },
         };
         let header = Header::decode(&header_bytes).map_err(refused)?;
         if u64::from(header.meta_len) + header.end_len as u64 > len - least {
@@ -82,7 +82,7 @@ impl SnapshotReader {
             return damaged(footer_offset, "the footer does not agree with the file's name");
         }
         let info = SnapshotInfo {
-            file: name.to_owned(),
+            name: name.to_owned(),
             created_ms: header.created_ms,
             parts: footer.parts,
             entries: footer.entries,
@@ -141,7 +141,7 @@ impl SnapshotReader {
             return Err(self.damaged("the part is cut short"));
         }
         let mut encoded = [0; format::PART_HEADER_LEN];
-        read_exact(&*self.file, &self.info.file, &mut encoded, self.offset)?;
+        read_exact(&*self.file, &self.info.name, &mut encoded, self.offset)?;
         let Some(header) = PartHeader::decode(&encoded) else {
             return Err(self.damaged("there is no part where one should be"));
         };
@@ -151,7 +151,7 @@ impl SnapshotReader {
         }
         self.payload.resize(header.length as usize, 0);
         let payload_offset = self.offset + format::PART_HEADER_LEN as u64;
-        read_exact(&*self.file, &self.info.file, &mut self.payload, payload_offset)?;
+        read_exact(&*self.file, &self.info.name, &mut self.payload, payload_offset)?;
         if header.encode(&self.payload) != encoded {
             return Err(self.damaged("the checksum of the part does not match"));
         }
@@ -167,12 +167,12 @@ impl SnapshotReader {
     }
 
     fn damaged(&self, detail: &'static str) -> SnapshotReadError {
-        SnapshotReadError::Damaged { file: self.info.file.clone(), offset: self.offset, detail }
+        SnapshotReadError::Damaged { target: self.info.name.clone(), offset: self.offset, detail }
     }
 }
 
 fn read_exact(file: &dyn StorageFile, name: &str, bytes: &mut [u8], offset: u64) -> Result<(), SnapshotReadError> {
-    let failed = |source| SnapshotReadError::Io { operation: Operation::Read, file: name.to_owned(), offset, source };
+    let failed = |source| SnapshotReadError::Io { operation: Operation::Read, target: name.to_owned(), offset, source };
     match read_full_at(file, bytes, offset) {
         Ok(read) if read == bytes.len() => Ok(()),
         Ok(_) => Err(failed(io::ErrorKind::UnexpectedEof.into())),

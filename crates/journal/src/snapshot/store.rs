@@ -1,60 +1,45 @@
-//! The snapshots of one data directory: begins new ones, removes old ones. Knows nothing of their contents.
+//! The interface of a place where snapshots are kept. Knows nothing of files, and nothing of their contents.
 
-use std::sync::Arc;
-
-use super::format::SnapshotName;
+use super::format::Stamp;
 use super::info::{SnapshotError, SnapshotInfo};
-use super::writer::SnapshotWriter;
-use crate::failure::Operation;
-use crate::fence::WriteRight;
-use crate::files::WriterIdentity;
-use crate::storage::Storage;
+use super::reader::{SnapshotReadError, StoredPart};
+use crate::log::Log;
 
-/// The snapshots of a log. [`crate::FileLog::snapshots`] returns it.
-#[derive(Clone)]
-pub struct SnapshotStore {
-    storage: Arc<dyn Storage>,
-    identity: WriterIdentity,
-    right: WriteRight,
-}
+/// Keeps snapshots. Each is written in parts, appears whole or not at all, and never changes.
+pub trait SnapshotStore: Send + Sync {
+    /// Those that can be read, newest first.
+    fn list(&self) -> Result<Vec<SnapshotInfo>, SnapshotReadError>;
 
-impl SnapshotStore {
-    pub(crate) fn new(storage: Arc<dyn Storage>, identity: WriterIdentity, right: WriteRight) -> SnapshotStore {
-        SnapshotStore { storage, identity, right }
-    }
+    /// Opens one by its [`SnapshotInfo::name`].
+    fn open(&self, name: &str) -> Result<Box<dyn ReadSnapshot>, SnapshotReadError>;
 
     /// Begins a snapshot. A reader gets `meta` before the parts.
-    pub fn create(&self, meta: &[u8], created_ms: u64) -> Result<SnapshotWriter, SnapshotError> {
-        SnapshotWriter::create(self.storage.clone(), &self.identity, self.right.clone(), meta, created_ms)
-    }
+    fn create(&self, meta: &[u8], created_ms: u64) -> Result<Box<dyn WriteSnapshot>, SnapshotError>;
 
-    /// Removes the snapshots that `newest`, which is durable, replaces. Call [`crate::LogFiles::forget`] up to its
-    /// [`SnapshotInfo::min`] afterwards, so that every snapshot on disk has its segments.
-    pub fn remove_older(&self, newest: &SnapshotInfo) -> Result<(), SnapshotError> {
-        let failed = |operation, file: &str| {
-            let file = file.to_owned();
-            move |source| SnapshotError::Io { operation, file, source }
-        };
-        let Some(newest_name) = SnapshotName::parse(&newest.file) else { return Ok(()) };
-        let mut older: Vec<SnapshotName> = self
-            .storage
-            .list()
-            .map_err(failed(Operation::List, "the data directory"))?
-            .iter()
-            .filter_map(|name| SnapshotName::parse(name))
-            .filter(|name| name.generation < newest_name.generation)
-            .collect();
-        older.sort_unstable_by_key(|name| name.generation);
-        for name in &older {
-            let file = name.file_name();
-            // IMPORTANT: before each one. If the fence is raised right after this, the removal is harmless: `newest`
-            // was there before, so the next writer has it.
-            self.right.check()?;
-            self.storage.remove(&file).map_err(failed(Operation::Remove, &file))?;
-        }
-        if !older.is_empty() {
-            self.storage.sync_directory().map_err(failed(Operation::SyncDirectory, &newest.file))?;
-        }
-        Ok(())
-    }
+    /// Removes the snapshots that `newest`, which is durable, replaces. Call [`crate::Maintenance::forget`] up to its
+    /// [`SnapshotInfo::min`] afterwards, so that every snapshot that is kept has its batches.
+    fn remove_older(&self, newest: &SnapshotInfo) -> Result<(), SnapshotError>;
+}
+
+/// A snapshot being written. If it is dropped unfinished, nothing of it stays.
+pub trait WriteSnapshot {
+    /// Adds a part with its number of entries. May write, so the caller must not hold a lock that others need.
+    fn part(&mut self, stamp: Stamp, payload: &[u8], entries: u32) -> Result<(), SnapshotError>;
+
+    /// Publishes the snapshot, once the log is durable up to the highest stamp. When this returns, it is durable.
+    fn finish(self: Box<Self>, log: &dyn Log) -> Result<SnapshotInfo, SnapshotError>;
+}
+
+/// A snapshot being read.
+pub trait ReadSnapshot: Send {
+    fn info(&self) -> &SnapshotInfo;
+
+    /// What was given to [`SnapshotStore::create`].
+    fn meta(&self) -> &[u8];
+
+    /// The next part; `None` when all parts were read and checked.
+    fn next_part(&mut self) -> Result<Option<StoredPart<'_>>, SnapshotReadError>;
+
+    /// How many bytes have been read.
+    fn bytes_read(&self) -> u64;
 }

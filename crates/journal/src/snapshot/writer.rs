@@ -48,7 +48,7 @@ impl SnapshotWriter {
         }
         let names = storage.list().map_err(|source| SnapshotError::Io {
             operation: Operation::List,
-            file: "the data directory".to_owned(),
+            target: "the data directory".to_owned(),
             source,
         })?;
         let generations = names.iter().filter_map(|name| {
@@ -58,7 +58,7 @@ impl SnapshotWriter {
         let temporary = format::temporary_name(generation, identity.epoch);
         let file = storage.create(&temporary).map_err(|source| SnapshotError::Io {
             operation: Operation::Create,
-            file: temporary.clone(),
+            target: temporary.clone(),
             source,
         })?;
         Ok(SnapshotWriter {
@@ -124,7 +124,7 @@ impl SnapshotWriter {
             return Err(self.failed(Operation::SyncDirectory, source));
         }
         Ok(SnapshotInfo {
-            file,
+            name: file,
             created_ms: self.created_ms,
             parts: self.totals.parts,
             entries: self.totals.entries,
@@ -163,7 +163,7 @@ impl SnapshotWriter {
 
     fn failed(&mut self, operation: Operation, source: std::io::Error) -> SnapshotError {
         self.has_failed = true;
-        SnapshotError::Io { operation, file: self.temporary.clone(), source }
+        SnapshotError::Io { operation, target: self.temporary.clone(), source }
     }
 }
 

@@ -7,8 +7,8 @@ pub(crate) mod world;
 use std::sync::Arc;
 
 use journal::{
-    Batch, Epoch, FaultyStorage, FileLog, FileLogOptions, FollowUpTo, History, Log, ReadError, Recovery, RecoveryError,
-    Sequence, SnapshotInfo, Stamp, Warning,
+    Batch, Epoch, FaultyStorage, FileLog, FileLogOptions, FollowUpTo, History, Log, LogReader, ReadError, Recovery,
+    RecoveryError, Sequence, SnapshotInfo, Stamp, Warning,
 };
 
 /// Small segments, and no sync but those that are asked for, so that a history is the same each time it is run.
@@ -72,7 +72,7 @@ pub(crate) fn snapshot(journal: &FileLog, payload: &str) -> SnapshotInfo {
 }
 
 /// What a reader finds from `from` on without waiting, up to an error, if there is one.
-pub(crate) fn read(log: &dyn Log, from: u64) -> (Vec<Batch>, Option<ReadError>) {
+pub(crate) fn read(log: &dyn LogReader, from: u64) -> (Vec<Batch>, Option<ReadError>) {
     let mut reader = log.follow(Sequence(from), FollowUpTo::Written);
     let mut batches = Vec::new();
     loop {
@@ -106,3 +106,8 @@ impl Drop for SeedOnPanic {
         }
     }
 }
+
+/// A log that is written and read through the same handle.
+pub(crate) trait ReadableLog: Log + LogReader {}
+
+impl<L: Log + LogReader> ReadableLog for L {}

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 use journal::{
-    Batch, Epoch, FaultyStorage, FileLog, FileLogOptions, History, Log, LogFiles, Recovery, RecoveryError, Sequence,
+    Batch, Epoch, FaultyStorage, FileLog, FileLogOptions, History, Log, Maintenance, Recovery, RecoveryError, Sequence,
     SnapshotError, SnapshotInfo, Storage,
 };
 

@@ -10,7 +10,7 @@ use engine::persistence::journal_state::JournalState;
 use engine::persistence::{Loading, Replication, Report, RoleChange, SnapshotBusy, SnapshotReason};
 use engine::settings::AppendFsync;
 use engine::{Engine, Persistence, Settings};
-use journal::{DirectoryFollower, Log, LogFiles, Sequence, SnapshotStore};
+use journal::{Log, OpenedLog, Sequence};
 use locks::{Mutex, rank};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed, Ordering::SeqCst};
@@ -46,13 +46,6 @@ pub(crate) struct Keeper {
 
 const LOST: u64 = Sequence::LOST.0;
 
-/// The log of a server, opened for writing.
-pub(crate) struct OpenedLog {
-    pub(crate) log: Arc<dyn Log>,
-    /// The same log as files, with the snapshots beside it; a log that is no local files has none.
-    pub(crate) files: Option<LocalFiles>,
-}
-
 /// The log that is written now.
 pub(crate) struct CurrentLog(Guard<Option<Arc<OpenedLog>>>);
 
@@ -63,14 +56,6 @@ impl Deref for CurrentLog {
     fn deref(&self) -> &Self::Target {
         &*self.0.as_ref().expect("it was there when this was made").log
     }
-}
-
-/// What only a log in local files has.
-pub(crate) struct LocalFiles {
-    pub(crate) log: Arc<dyn LogFiles>,
-    pub(crate) snapshots: SnapshotStore,
-    /// Reads on behind the end of the log, once it is closed.
-    pub(crate) follow_on: Box<dyn Fn() -> Option<DirectoryFollower> + Send + Sync>,
 }
 
 /// What the state, and what is recorded, depend on beside the settings.
@@ -165,8 +150,9 @@ impl Keeper {
         opened.is_some().then_some(CurrentLog(opened))
     }
 
-    pub(crate) fn files(&self) -> Option<Arc<OpenedLog>> {
-        self.opened.load_full().filter(|opened| opened.files.is_some())
+    /// The log that is written now, with its snapshots.
+    pub(crate) fn opened(&self) -> Option<Arc<OpenedLog>> {
+        self.opened.load_full()
     }
 
     pub(crate) fn engine(&self) -> Option<Arc<Engine>> {
@@ -333,11 +319,10 @@ impl Keeper {
 
     /// Follows `appendfsync`.
     pub(crate) fn follow_policy(&self) {
-        let opened = self.files();
-        let Some(files) = opened.as_ref().and_then(|opened| opened.files.as_ref()) else { return };
+        let Some(opened) = self.opened() else { return };
         let policy = self.settings.appendfsync();
-        files.log.set_sync_every((policy == AppendFsync::Everysec).then_some(Duration::from_secs(1)));
-        files.log.set_zero_ahead(policy == AppendFsync::Always);
+        opened.maintenance.set_sync_every((policy == AppendFsync::Everysec).then_some(Duration::from_secs(1)));
+        opened.maintenance.set_zero_ahead(policy == AppendFsync::Always);
     }
 
     /// Follows `appendonly`. Set again on a journal that has failed, it restarts the journal.
@@ -571,9 +556,7 @@ impl Persistence for Keeper {
         report.has_room = true;
         if let Some(journal) = self.journal() {
             report.has_room = journal.has_room();
-            let opened = self.files();
-            let files = opened.as_ref().and_then(|opened| opened.files.as_ref());
-            report.journal_bytes = files.map_or(0, |files| files.log.bytes());
+            report.journal_bytes = self.opened().map_or(0, |opened| opened.maintenance.bytes());
             report.sequence = journal.tail().0;
             report.durable = journal.durable().0;
         }
@@ -610,7 +593,7 @@ mod tests {
     fn keeper() -> (Arc<Keeper>, MemoryLog) {
         let log = MemoryLog::new(Epoch(4));
         let keeper = Arc::new(Keeper::new(Arc::new(Settings::new()), 1, 0));
-        keeper.open(Weak::new(), OpenedLog { log: Arc::new(log.clone()), files: None });
+        keeper.open(Weak::new(), log.opened());
         assert_eq!(keeper.state(), JournalState::Sound);
         (keeper, log)
     }

@@ -1,5 +1,5 @@
-//! How the writer of a data directory and its followers talk: lines of text over a socket in the directory, on which
-//! the writer listens. Knows the lines; refuses to know how a log is handed over.
+//! How the writer of a log and its followers on one machine talk: lines of text over a socket in the directory where they
+//! meet, on which the writer listens. Without such a directory they do not talk. Knows the lines; refuses to know how a log is handed over.
 //!
 //! ```text
 //! follower -> writer                              writer -> follower
@@ -14,11 +14,11 @@
 //!
 //! A follower reads the files whether or not the writer answers here.
 
-use super::data_directory::DataDirectory;
 use super::keeper::Keeper;
 use super::roles::Order;
 use engine::Persistence;
 use engine::host::{SaveOnExit, Shutdown};
+use journal::LogPlace;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
@@ -107,15 +107,18 @@ fn at_socket<T>(directory: &Path, open: impl FnOnce(&Path) -> io::Result<T>) -> 
     open(Path::new(&format!("/proc/self/fd/{}/{SOCKET}", opened.as_raw_fd())))
 }
 
-fn open(directory: &DataDirectory) -> io::Result<Link> {
-    Link::new(at_socket(directory.path(), |path| UnixStream::connect(path))?)
+fn open(place: &dyn LogPlace) -> io::Result<Link> {
+    let nowhere = || io::Error::new(ErrorKind::Unsupported, "the servers of this log cannot talk to each other");
+    let directory = place.meeting_directory().ok_or_else(nowhere)?;
+    Link::new(at_socket(directory, |path| UnixStream::connect(path))?)
 }
 
 // The writer's side.
 
 /// Answers followers while this server writes.
-pub(super) fn listen(keeper: &Arc<Keeper>, directory: &DataDirectory) {
-    let bound = at_socket(directory.path(), |path| {
+pub(super) fn listen(keeper: &Arc<Keeper>, place: &dyn LogPlace) {
+    let Some(directory) = place.meeting_directory() else { return };
+    let bound = at_socket(directory, |path| {
         // Another writer's: it is gone, or follows.
         let _ = std::fs::remove_file(path);
         UnixListener::bind(path)
@@ -253,12 +256,15 @@ fn retire(keeper: &Keeper, link: &Link) -> io::Result<()> {
 // The follower's side.
 
 /// Tells the writer how far this server is, while it follows.
-pub(super) fn connect(keeper: &Arc<Keeper>, directory: &Arc<DataDirectory>) {
-    let (keeper, directory) = (keeper.clone(), directory.clone());
+pub(super) fn connect(keeper: &Arc<Keeper>, place: &Arc<dyn LogPlace>) {
+    if place.meeting_directory().is_none() {
+        return;
+    }
+    let (keeper, place) = (keeper.clone(), place.clone());
     let since = keeper.roles.changes();
     let serve = move || {
         while keeper.roles.changes() == since {
-            let _ = follow(&keeper, &directory);
+            let _ = follow(&keeper, &*place);
             keeper.roles.lose_writer();
             std::thread::sleep(CONNECT_EVERY);
         }
@@ -268,8 +274,8 @@ pub(super) fn connect(keeper: &Arc<Keeper>, directory: &Arc<DataDirectory>) {
     }
 }
 
-fn follow(keeper: &Keeper, directory: &DataDirectory) -> io::Result<()> {
-    let mut link = open(directory)?;
+fn follow(keeper: &Keeper, place: &dyn LogPlace) -> io::Result<()> {
+    let mut link = open(place)?;
     link.say(&format!("FOLLOW {}", keeper.settings.port()))?;
     let (mut told, mut told_at, mut heard_at) = (None, Instant::now(), Instant::now());
     let since = keeper.roles.changes();
@@ -308,9 +314,9 @@ impl Handed {
 }
 
 /// Asks the writer to hand the log over. An error says why it does not: it is dead, or does not answer.
-pub(super) fn ask_for_log(directory: &DataDirectory, was_told: bool) -> Result<Handed, String> {
+pub(super) fn ask_for_log(place: &dyn LogPlace, was_told: bool) -> Result<Handed, String> {
     let ask = || -> io::Result<Result<Link, String>> {
-        let mut link = open(directory)?;
+        let mut link = open(place)?;
         link.say(if was_told { "HANDOVER TOLD" } else { "HANDOVER" })?;
         Ok(match link.hear(ANSWERS_WITHIN)? {
             Some(line) if line.starts_with("HANDED ") => Ok(link),
@@ -322,8 +328,8 @@ pub(super) fn ask_for_log(directory: &DataDirectory, was_told: bool) -> Result<H
 }
 
 /// Asks the writer to end, and waits for it. Returns the sockets that it has listened on.
-pub(super) fn ask_to_retire(directory: &DataDirectory) -> io::Result<Vec<TcpListener>> {
-    let mut link = open(directory)?;
+pub(super) fn ask_to_retire(place: &dyn LogPlace) -> io::Result<Vec<TcpListener>> {
+    let mut link = open(place)?;
     link.say("RETIRE")?;
     let mut sockets = Vec::new();
     let mut bytes = [0; LINE_MAX];

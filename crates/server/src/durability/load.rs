@@ -1,7 +1,6 @@
 //! The start: reads the data into the engine, and reports how far it is. Knows the order and the progress; what the
 //! bytes mean is the engine's business.
 
-use super::data_directory::DataDirectory;
 use super::keeper::Keeper;
 use super::snapshot_thread;
 use crate::config::ConfiguredIndexes;
@@ -12,7 +11,7 @@ use engine::execution::indexes::IndexConflict;
 use engine::execution::replay::Replay;
 use engine::execution::walk::{Placement, SnapshotPart};
 use engine::persistence::Loading;
-use journal::{History, Warning};
+use journal::{History, LogPlace};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -29,19 +28,14 @@ pub(crate) struct Indexes {
 }
 
 /// Reads everything into the engine, and then opens the journal for what comes next.
-pub(crate) fn load(
-    directory: &DataDirectory,
-    keeper: &Arc<Keeper>,
-    engine: &Arc<Engine>,
-    indexes: &Indexes,
-) -> Result<()> {
-    let mut recovery = directory.read().context("the data directory cannot be read")?;
+pub(crate) fn load(place: &dyn LogPlace, keeper: &Arc<Keeper>, engine: &Arc<Engine>, indexes: &Indexes) -> Result<()> {
+    let mut reading = place.read().with_context(|| format!("{} cannot be read", place.name()))?;
     engine::set_reading(engine, true);
-    let keys = replay(&mut recovery, engine, |loading| keeper.set_loading(loading))?;
+    let keys = replay(&mut *reading, engine, |loading| keeper.set_loading(loading))?;
     engine::set_reading(engine, false);
     revive_indexes(engine, indexes)?;
-    let snapshot_bytes = recovery.snapshot().map_or(0, |snapshot| snapshot.bytes);
-    let opened = directory.open_log(recovery).context("the journal cannot be opened for writing")?;
+    let snapshot_bytes = reading.snapshot().map_or(0, |snapshot| snapshot.bytes);
+    let opened = reading.into_log().context("the journal cannot be opened for writing")?;
     keeper.snapshots.set_found(snapshot_bytes, keys);
     keeper.open(Arc::downgrade(engine), opened);
     snapshot_thread::start_once(keeper, engine);
@@ -131,43 +125,13 @@ pub(crate) fn replay(history: &mut dyn History, engine: &Engine, report: impl Fn
     for failure in engine::revive_functions(engine) {
         tracing::warn!(error = %failure, "functions in the data cannot be called");
     }
-    history.warnings().iter().for_each(log_warning);
+    history.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
     let keys = engine.keyspace.keys();
     if read > 0 {
         let seconds = watch.began.elapsed().as_secs_f32();
         tracing::info!(keys, records = read, seconds, "the data is read");
     }
     Ok(keys)
-}
-
-/// Logs what the recovery has repaired or could not check.
-fn log_warning(warning: &Warning) {
-    match warning {
-        Warning::TornTail { file, offset, bytes } => {
-            tracing::warn!(%file, offset, bytes, "batches at the end of the journal were not durable: they are dropped");
-        }
-        Warning::SegmentDropped { file, bytes } => {
-            tracing::warn!(%file, bytes, "a segment without a durable batch does not continue the journal: it is removed");
-        }
-        Warning::LeftBehind { file, .. } => {
-            tracing::warn!(%file, "a segment of a writer that was fenced does not count: it is removed");
-        }
-        Warning::SnapshotDamaged { file, offset, detail } => {
-            tracing::warn!(%file, offset, %detail, "a snapshot is damaged: an older one and the journal are used");
-        }
-        Warning::MarksMissing => {
-            tracing::warn!(
-                file = "MARKS",
-                "missing: a loss of batches at the end of the journal cannot be detected now"
-            );
-        }
-        Warning::MarksUnreadable => {
-            tracing::warn!(
-                file = "MARKS",
-                "unreadable: a loss of batches at the end of the journal cannot be detected now"
-            );
-        }
-    }
 }
 
 /// Does what `key-load-delay` asks for after so many keys, or batches of the journal.

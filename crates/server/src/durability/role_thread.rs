@@ -2,7 +2,6 @@
 //! the log over, hands it over, and begins anew when another writer has taken it. Knows the order of the steps; refuses
 //! to know what a batch means.
 
-use super::data_directory::{DataDirectory, Manner};
 use super::keeper::Keeper;
 use super::links::{self, Handed};
 use super::load::{self, Indexes};
@@ -12,7 +11,7 @@ use anyhow::{Context, Result, anyhow};
 use engine::execution::replay::Replay;
 use engine::persistence::journal_state::JournalState;
 use engine::{Engine, Persistence};
-use journal::{Batch, DirectoryFollower, Follow, ReadError};
+use journal::{Batch, Claim, Follower, LogPlace, OpenedLog};
 use std::net::TcpListener;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -26,9 +25,9 @@ const BATCHES_AT_ONCE: usize = 1024;
 /// How many of them are applied under the same locks: enough to fetch their entries from memory together, and few enough
 /// that readers do not wait.
 const BATCHES_UNDER_ONE_LOCK: usize = 32;
-/// How long to wait before a directory that could not be read is read again.
+/// How long to wait before a log that could not be read is read again.
 const READ_AGAIN_AFTER: Duration = Duration::from_millis(20);
-/// When a start that cannot read the directory fails. It is not failed at once: the writer replaces files.
+/// When a start that cannot read the log fails. It is not failed at once: the writer replaces what it needs no more.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(5);
 /// How often a writer looks whether it was fenced, if nothing wakes it.
 const WRITER_LOOKS_EVERY: Duration = Duration::from_millis(500);
@@ -39,7 +38,8 @@ const WORK_ENDS_WITHIN: Duration = Duration::from_secs(1);
 
 /// Changes the role of this server.
 pub(crate) struct RoleThread {
-    pub(crate) directory: Arc<DataDirectory>,
+    /// Where the log is kept.
+    pub(crate) place: Arc<dyn LogPlace>,
     pub(crate) keeper: Arc<Keeper>,
     pub(crate) engine: Arc<Engine>,
     pub(crate) indexes: Indexes,
@@ -47,10 +47,29 @@ pub(crate) struct RoleThread {
     pub(crate) metrics: usize,
 }
 
+/// How the log is taken over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Manner {
+    /// Only if no process has it.
+    IfFree,
+    /// From a process that has asked for it, and only if it hands it over.
+    IfHandedOver,
+    /// From a process that was asked for it, even if it did not answer.
+    AskThenForce,
+}
+
+/// Whether the thread waits for something to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Patience {
+    Wait,
+    /// It takes one step and returns: a simulation decides when the next one is.
+    None,
+}
+
 /// What it does next.
-enum Next {
+pub(super) enum Next {
     Write,
-    Follow(Box<DirectoryFollower>),
+    Follow(Box<dyn Follower>),
     /// Read all data anew, and follow.
     Reload,
 }
@@ -58,18 +77,18 @@ enum Next {
 impl RoleThread {
     /// Loads the data of a server that writes.
     pub(crate) fn load_as_writer(&self) -> Result<()> {
-        load::load(&self.directory, &self.keeper, &self.engine, &self.indexes)?;
-        links::listen(&self.keeper, &self.directory);
+        load::load(&*self.place, &self.keeper, &self.engine, &self.indexes)?;
+        links::listen(&self.keeper, &*self.place);
         Ok(())
     }
 
     /// Loads the data of a server that follows, and returns what goes on reading. Waits for data that is being written.
-    pub(crate) fn load_as_follower(&self) -> Result<DirectoryFollower> {
+    pub(crate) fn load_as_follower(&self) -> Result<Box<dyn Follower>> {
         self.keeper.roles.set_follows(true);
         self.keeper.begin_following(Arc::downgrade(&self.engine));
         // It tells clients why there are no snapshots.
         snapshot_thread::start_once(&self.keeper, &self.engine);
-        links::connect(&self.keeper, &self.directory);
+        links::connect(&self.keeper, &self.place);
         let began = Instant::now();
         loop {
             match self.load() {
@@ -85,18 +104,18 @@ impl RoleThread {
     }
 
     /// Takes the place of the process that writes: it ends, and this one goes on with its log and its sockets.
-    pub(crate) fn upgrade(&self, mut follower: DirectoryFollower) -> Result<Vec<TcpListener>> {
+    pub(crate) fn upgrade(&self, mut follower: Box<dyn Follower>) -> Result<Vec<TcpListener>> {
         let mut replay = self.replay();
         // The other one should not end before this one has almost all it needs.
-        while self.apply_some(&mut follower, &mut replay)? == BATCHES_AT_ONCE {}
+        while self.apply_some(&mut *follower, &mut replay)? == BATCHES_AT_ONCE {}
         let began = Instant::now();
-        let sockets = links::ask_to_retire(&self.directory)
-            .context("the server that writes this directory does not make room. Does one run?")?;
+        let sockets = links::ask_to_retire(&*self.place)
+            .context("the server that writes this log does not make room. Does one run?")?;
         let ended = began.elapsed();
         if let Err(error) = self.promote(follower, &mut replay, Manner::IfFree, None) {
             // The other one is gone, so somebody has to serve: its last snapshot may have what its journal has not.
             tracing::warn!(error = format_args!("{error:#}"), "the data is read from the beginning");
-            self.directory.lock()?;
+            self.place.acquire(Claim::IfFree)?;
             engine::empty(&self.engine, self.engine.worker(self.metrics));
             self.keeper.roles.set_follows(false);
             self.engine.restrictions.set_following(false);
@@ -111,25 +130,30 @@ impl RoleThread {
     }
 
     /// Serves until the process ends.
-    pub(crate) fn serve(&self, follower: Option<DirectoryFollower>) {
-        let mut next = follower.map_or(Next::Write, |follower| Next::Follow(Box::new(follower)));
+    pub(crate) fn serve(&self, follower: Option<Box<dyn Follower>>) {
+        let mut next = follower.map_or(Next::Write, Next::Follow);
         loop {
-            next = match next {
-                Next::Write => self.write(),
-                Next::Follow(follower) => self.follow(*follower),
-                Next::Reload => self.reload(),
-            };
+            next = self.turn(next, Patience::Wait);
+        }
+    }
+
+    /// Serves in one role, until it is another or, without patience, for one step.
+    pub(super) fn turn(&self, next: Next, patience: Patience) -> Next {
+        match next {
+            Next::Write => self.write(patience),
+            Next::Follow(follower) => self.follow(follower, patience),
+            Next::Reload => self.reload(patience),
         }
     }
 
     /// Reads the data as far as it is there.
-    fn load(&self) -> Result<DirectoryFollower> {
-        let mut recovery = self.directory.read_live().context("the data directory cannot be read")?;
+    fn load(&self) -> Result<Box<dyn Follower>> {
+        let mut reading = self.place.read_live().with_context(|| format!("{} cannot be read", self.place.name()))?;
         engine::set_reading(&self.engine, true);
-        load::replay(&mut recovery, &self.engine, |loading| self.keeper.set_loading(loading))?;
+        load::replay(&mut *reading, &self.engine, |loading| self.keeper.set_loading(loading))?;
         engine::set_reading(&self.engine, false);
         load::revive_indexes(&self.engine, &self.indexes)?;
-        let follower = recovery.into_follower()?;
+        let follower = reading.into_follower()?;
         self.keeper.roles.set_applied(follower.reached().0, follower.time_ms());
         self.keeper.end_loading();
         // From here on clients may read. The first batch is applied under the locks of what it changes.
@@ -142,7 +166,7 @@ impl RoleThread {
     }
 
     /// Applies batches until it is told to take over, or has to begin anew.
-    fn follow(&self, mut follower: DirectoryFollower) -> Next {
+    fn follow(&self, mut follower: Box<dyn Follower>, patience: Patience) -> Next {
         let mut replay = self.replay();
         let mut applied_at = Instant::now();
         loop {
@@ -150,39 +174,36 @@ impl RoleThread {
                 tracing::warn!("a change was made here while another server writes: loading the data anew");
                 return Next::Reload;
             }
-            match self.apply_some(&mut follower, &mut replay) {
-                Ok(0) => {}
-                Ok(count) => {
-                    applied_at = Instant::now();
-                    if count == BATCHES_AT_ONCE {
-                        // There is more. Orders are looked at without a wait.
-                        if let Some(order) = self.keeper.roles.next_order(Duration::ZERO) {
-                            match self.obey(order, follower, &mut replay) {
-                                Ok(next) => return next,
-                                Err(kept) => follower = *kept,
-                            }
-                        }
-                        continue;
-                    }
-                }
+            let applied = match self.apply_some(&mut *follower, &mut replay) {
+                Ok(applied) => applied,
                 Err(error) => {
                     tracing::warn!(error = format_args!("{error:#}"), "loading the data anew");
                     return Next::Reload;
                 }
+            };
+            if applied > 0 {
+                applied_at = Instant::now();
             }
-            let is_idle = applied_at.elapsed() > IDLE_AFTER;
-            let within = if is_idle { LOOK_EVERY_WHEN_IDLE } else { LOOK_EVERY };
+            let within = match (patience, applied) {
+                // There is more. Orders are looked at without a wait.
+                (Patience::None, _) | (_, BATCHES_AT_ONCE) => Duration::ZERO,
+                _ if applied_at.elapsed() > IDLE_AFTER => LOOK_EVERY_WHEN_IDLE,
+                _ => LOOK_EVERY,
+            };
             if let Some(order) = self.keeper.roles.next_order(within) {
                 match self.obey(order, follower, &mut replay) {
                     Ok(next) => return next,
-                    Err(kept) => follower = *kept,
+                    Err(kept) => follower = kept,
                 }
+            }
+            if patience == Patience::None {
+                return Next::Follow(follower);
             }
         }
     }
 
     /// Applies batches that are there. Returns how many.
-    fn apply_some(&self, follower: &mut DirectoryFollower, replay: &mut Replay<'_>) -> Result<usize> {
+    fn apply_some(&self, follower: &mut dyn Follower, replay: &mut Replay<'_>) -> Result<usize> {
         let (mut count, mut read) = (0, Vec::with_capacity(BATCHES_UNDER_ONE_LOCK));
         while count < BATCHES_AT_ONCE {
             match follower.try_next() {
@@ -195,11 +216,6 @@ impl RoleThread {
                     }
                 }
                 Ok(None) => break,
-                Err(
-                    error @ (ReadError::Restarted { .. } | ReadError::Forgotten { .. } | ReadError::Rewritten { .. }),
-                ) => {
-                    return Err(anyhow!("{error}"));
-                }
                 Err(error) => return Err(error).context("the journal cannot be followed"),
             }
         }
@@ -221,25 +237,25 @@ impl RoleThread {
     fn obey(
         &self,
         order: Order,
-        mut follower: DirectoryFollower,
+        mut follower: Box<dyn Follower>,
         replay: &mut Replay<'_>,
-    ) -> Result<Next, Box<DirectoryFollower>> {
+    ) -> Result<Next, Box<dyn Follower>> {
         let (number, manner) = match order {
             Order::Promote { number } => (Some(number), Manner::AskThenForce),
             Order::Take => (None, Manner::IfHandedOver),
             Order::TakeBack => (None, Manner::IfFree),
             Order::HandOver { answer } => {
                 let _ = answer.send(Err("this server follows another: it has nothing to hand over".into()));
-                return Err(Box::new(follower));
+                return Err(follower);
             }
         };
         // The writer stops for what is left when it is asked: that should be little.
-        while matches!(self.apply_some(&mut follower, replay), Ok(BATCHES_AT_ONCE)) {}
+        while matches!(self.apply_some(&mut *follower, replay), Ok(BATCHES_AT_ONCE)) {}
         let handed = match self.ask_for_log(manner) {
             Ok(handed) => handed,
             Err(reason) => {
                 tracing::warn!(%reason, "this server goes on following");
-                return Err(Box::new(follower));
+                return Err(follower);
             }
         };
         let result = self.promote(follower, replay, manner, handed);
@@ -259,7 +275,7 @@ impl RoleThread {
         if manner == Manner::IfFree {
             return Ok(None);
         }
-        match links::ask_for_log(&self.directory, manner == Manner::IfHandedOver) {
+        match links::ask_for_log(&*self.place, manner == Manner::IfHandedOver) {
             Ok(handed) => {
                 tracing::info!("the writer has handed the log over");
                 Ok(Some(handed))
@@ -275,19 +291,19 @@ impl RoleThread {
     /// Takes the log over: from its writer, which has handed it over, or from one that is dead or does not answer.
     fn promote(
         &self,
-        follower: DirectoryFollower,
+        follower: Box<dyn Follower>,
         replay: &mut Replay<'_>,
         manner: Manner,
         handed: Option<Handed>,
     ) -> Result<()> {
         let began = Instant::now();
-        let opened = self.directory.take_over(follower, manner, |batch| self.apply(replay, &[batch]))?;
+        let opened = self.take_over(follower, replay, manner).inspect_err(|_| self.place.release())?;
         self.keeper.roles.set_follows(false);
         self.keeper.open(Arc::downgrade(&self.engine), opened);
         self.keeper.snapshots.resume();
         engine::end_following(&self.engine, &mut self.engine.worker(self.metrics));
         snapshot_thread::start_once(&self.keeper, &self.engine);
-        links::listen(&self.keeper, &self.directory);
+        links::listen(&self.keeper, &*self.place);
         if let Some(handed) = handed {
             handed.done();
         }
@@ -295,10 +311,24 @@ impl RoleThread {
         Ok(())
     }
 
+    /// Becomes the writer of what a follower has read. From the first step on, the process that has written so far
+    /// confirms nothing more, even if it does not answer.
+    fn take_over(&self, mut follower: Box<dyn Follower>, replay: &mut Replay<'_>, manner: Manner) -> Result<OpenedLog> {
+        let claim = match manner {
+            Manner::IfFree | Manner::IfHandedOver => Claim::IfFree,
+            Manner::AskThenForce => Claim::ByForce,
+        };
+        self.place.acquire(claim)?;
+        follower.begin_epoch().context("the other writer cannot be fenced")?;
+        while self.apply_some(&mut *follower, replay)? > 0 {}
+        follower.into_log().context("the journal cannot be opened for writing")
+    }
+
     /// Serves as the writer, until another one is.
-    fn write(&self) -> Next {
+    fn write(&self, patience: Patience) -> Next {
+        let within = if patience == Patience::None { Duration::ZERO } else { WRITER_LOOKS_EVERY };
         loop {
-            let order = self.keeper.roles.next_order(WRITER_LOOKS_EVERY);
+            let order = self.keeper.roles.next_order(within);
             if self.keeper.state() == JournalState::Fenced {
                 if let Some(Order::HandOver { answer }) = order {
                     let _ = answer.send(Err("this server is fenced".into()));
@@ -317,13 +347,16 @@ impl RoleThread {
                 }
                 Some(Order::Take | Order::TakeBack) | None => {}
             }
+            if patience == Patience::None {
+                return Next::Write;
+            }
         }
     }
 
     /// Ends the log properly and lets another process write it. The state here is that of its end, so this server can
     /// follow at once, and its clients stay. `None` if it still writes.
     fn hand_over(&self, answer: &mpsc::Sender<Result<u64, String>>) -> Option<Next> {
-        let (opened, state) = (self.keeper.files(), self.keeper.state());
+        let (opened, state) = (self.keeper.opened(), self.keeper.state());
         let Some(opened) = opened.filter(|_| state == JournalState::Sound) else {
             let _ = answer.send(Err(format!("the journal is {}: only a sound one can be handed over", state.name())));
             return None;
@@ -339,17 +372,17 @@ impl RoleThread {
             return Some(self.leave_to_another());
         }
         let last = opened.log.tail().0;
-        let follower = opened.files.as_ref().and_then(|files| (files.follow_on)());
+        let follower = (opened.follow_on)();
         self.keeper.roles.set_applied(last, 0);
         self.keeper.roles.set_follows(true);
         self.keeper.begin_following(Arc::downgrade(&self.engine));
         self.keeper.snapshots.resume();
-        self.directory.unlock();
-        links::connect(&self.keeper, &self.directory);
+        self.place.release();
+        links::connect(&self.keeper, &self.place);
         tracing::info!(batch = last, "the log is handed over: this server follows");
         let _ = answer.send(Ok(last));
         Some(match follower {
-            Some(follower) => Next::Follow(Box::new(follower)),
+            Some(follower) => Next::Follow(follower),
             None => Next::Reload,
         })
     }
@@ -380,29 +413,31 @@ impl RoleThread {
         self.keeper.roles.set_follows(true);
         self.keeper.begin_following(Arc::downgrade(&self.engine));
         self.keeper.snapshots.resume();
-        self.directory.unlock();
-        links::connect(&self.keeper, &self.directory);
+        self.place.release();
+        links::connect(&self.keeper, &self.place);
         Next::Reload
     }
 
     /// Drops what is in memory, and loads the data anew. Clients get -LOADING meanwhile.
-    fn reload(&self) -> Next {
+    fn reload(&self, patience: Patience) -> Next {
         engine::set_loading(&self.engine, true);
         self.keeper.roles.set_loading(true);
         self.keeper.begin_following(Arc::downgrade(&self.engine));
-        let follower = loop {
+        loop {
             engine::empty(&self.engine, self.engine.worker(self.metrics));
             match self.load() {
-                Ok(follower) => break follower,
-                Err(error) => {
-                    // A file was removed meanwhile, or a new writer has not begun yet.
-                    tracing::warn!(error = format_args!("{error:#}"), "the data cannot be read yet");
-                    std::thread::sleep(READ_AGAIN_AFTER);
+                Ok(follower) => {
+                    self.keeper.roles.set_loading(false);
+                    engine::set_loading(&self.engine, false);
+                    return Next::Follow(follower);
                 }
+                // Something was removed meanwhile, or a new writer has not begun yet.
+                Err(error) => tracing::warn!(error = format_args!("{error:#}"), "the data cannot be read yet"),
             }
-        };
-        self.keeper.roles.set_loading(false);
-        engine::set_loading(&self.engine, false);
-        Next::Follow(Box::new(follower))
+            match patience {
+                Patience::None => return Next::Reload,
+                Patience::Wait => std::thread::sleep(READ_AGAIN_AFTER),
+            }
+        }
     }
 }

@@ -1,13 +1,13 @@
 //! The thread that takes snapshots: on request, when the journal has grown long, when changes are old. Knows when, and
 //! in which order things become durable; refuses to know what a key is.
 
-use super::keeper::{Keeper, LocalFiles};
+use super::keeper::Keeper;
 use super::snapshots::Running;
 use crate::platform::threads::lower_priority;
 use engine::persistence::SnapshotReason;
 use engine::persistence::journal_state::JournalState;
 use engine::{Engine, Persistence};
-use journal::{SnapshotInfo, Stamp};
+use journal::{OpenedLog, SnapshotInfo, Stamp};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -33,15 +33,26 @@ pub(super) fn start_once(keeper: &Arc<Keeper>, engine: &Arc<Engine>) {
     let spawned = thread.spawn(move || {
         lower_priority();
         loop {
-            match keeper.snapshots.wait_for_request(RULES_EVERY) {
-                Some(running) => run(&keeper, &engine, running),
-                None => follow_rules(&keeper, &engine),
-            }
+            serve_request(&keeper, &engine, RULES_EVERY);
         }
     });
     if let Err(error) = spawned {
         tracing::error!(%error, "no thread for snapshots could be started: the journal will only grow");
     }
+}
+
+/// Takes the next requested snapshot, or checks the rules if none is requested within that time.
+fn serve_request(keeper: &Keeper, engine: &Engine, within: Duration) {
+    match keeper.snapshots.wait_for_request(within) {
+        Some(running) => run(keeper, engine, running),
+        None => follow_rules(keeper, engine),
+    }
+}
+
+/// As the thread does, without a wait: for simulations.
+#[cfg(test)]
+pub(super) fn step(keeper: &Keeper, engine: &Engine) {
+    serve_request(keeper, engine, Duration::ZERO);
 }
 
 fn run(keeper: &Keeper, engine: &Engine, running: Running) {
@@ -70,44 +81,42 @@ fn run(keeper: &Keeper, engine: &Engine, running: Running) {
 
 /// Writes a snapshot and drops what it replaces.
 fn take(keeper: &Keeper, engine: &Engine) -> Result<SnapshotInfo, String> {
-    let opened = keeper.files();
-    let files = opened.as_ref().and_then(|opened| opened.files.as_ref());
-    let files = files.ok_or_else(|| match keeper.state() {
+    let opened = keeper.opened().ok_or_else(|| match keeper.state() {
         JournalState::Following => "a follower writes no snapshots: BGSAVE on the writer does",
         _ => "the data has not been read yet",
     })?;
     // A journal that has failed, or was off, restarts here: the snapshot has what it lacks. Changes made while the
     // snapshot is written go to the journal in any case.
     let restarts = keeper.snapshot_begins();
-    let result = take_with(keeper, engine, files, restarts);
+    let result = take_with(keeper, engine, &opened, restarts);
     keeper.snapshot_ended(restarts, result.as_ref().err().map(String::as_str));
     if let Ok(info) = &result {
-        drop_replaced(files, info);
+        drop_replaced(&opened, info);
     }
     result
 }
 
-fn take_with(keeper: &Keeper, engine: &Engine, files: &LocalFiles, restarts: bool) -> Result<SnapshotInfo, String> {
+fn take_with(keeper: &Keeper, engine: &Engine, opened: &OpenedLog, restarts: bool) -> Result<SnapshotInfo, String> {
     let text = |failure: journal::Failure| failure.to_string();
     match restarts {
         true => {
-            files.log.restart().map_err(text)?;
+            opened.maintenance.restart().map_err(text)?;
             keeper.record_after_restart();
         }
-        // The new segment is all that is left of the journal once the snapshot is there.
-        false => files.log.rotate().map_err(text)?,
+        // What follows is all that is left of the journal once the snapshot is there.
+        false => opened.maintenance.rotate().map_err(text)?,
     }
-    let info = write_unspoiled(keeper, engine, files)?;
+    let info = write_unspoiled(keeper, engine, opened)?;
     if restarts {
-        files.log.accept(info.min).map_err(text)?;
+        opened.maintenance.accept(info.min).map_err(text)?;
     }
     Ok(info)
 }
 
 /// Writes a snapshot, from the beginning again if a huge value was renamed meanwhile.
-fn write_unspoiled(keeper: &Keeper, engine: &Engine, files: &LocalFiles) -> Result<SnapshotInfo, String> {
+fn write_unspoiled(keeper: &Keeper, engine: &Engine, opened: &OpenedLog) -> Result<SnapshotInfo, String> {
     for _ in 0..ATTEMPTS {
-        if let Some(info) = write(keeper, engine, files)? {
+        if let Some(info) = write(keeper, engine, opened)? {
             return Ok(info);
         }
         tracing::info!("a huge value was renamed or copied: the snapshot begins again");
@@ -116,7 +125,7 @@ fn write_unspoiled(keeper: &Keeper, engine: &Engine, files: &LocalFiles) -> Resu
 }
 
 /// Writes a snapshot; `None` when it is of no use.
-fn write(keeper: &Keeper, engine: &Engine, files: &LocalFiles) -> Result<Option<SnapshotInfo>, String> {
+fn write(keeper: &Keeper, engine: &Engine, opened: &OpenedLog) -> Result<Option<SnapshotInfo>, String> {
     let text = |error: journal::SnapshotError| format!("{:#}", anyhow::Error::new(error));
     let progress = &keeper.snapshots;
     let mut walk = engine::walk(engine);
@@ -134,7 +143,7 @@ fn write(keeper: &Keeper, engine: &Engine, files: &LocalFiles) -> Result<Option<
     }
     progress.keys.store(0, Relaxed);
     let now_ms = engine.clock.unix_us() / 1000;
-    let mut writer = files.snapshots.create(&walk.placement().encode(), now_ms).map_err(text)?;
+    let mut writer = opened.snapshots.create(&walk.placement().encode(), now_ms).map_err(text)?;
     let mut image = Vec::new();
     let mut pace = Pace { since: Instant::now() };
     let mut log_at = Instant::now() + LOG_EVERY;
@@ -163,7 +172,7 @@ fn write(keeper: &Keeper, engine: &Engine, files: &LocalFiles) -> Result<Option<
     if spoiled {
         return Ok(None);
     }
-    writer.finish(&*files.log).map_err(text).map(Some)
+    writer.finish(&*opened.log).map_err(text).map(Some)
 }
 
 /// Works in short bursts. On a machine whose cores are all busy the scheduler would otherwise take a core away from a
@@ -190,12 +199,12 @@ const IMAGE_BYTES_MAX: usize = 1024 * 1024;
 
 /// Removes older snapshots and the part of the journal that the new one replaces. If that fails, they stay until the
 /// next time.
-fn drop_replaced(files: &LocalFiles, info: &SnapshotInfo) {
-    if let Err(error) = files.snapshots.remove_older(info) {
+fn drop_replaced(opened: &OpenedLog, info: &SnapshotInfo) {
+    if let Err(error) = opened.snapshots.remove_older(info) {
         let error = anyhow::Error::new(error);
         tracing::warn!(error = format_args!("{error:#}"), "an old snapshot could not be removed");
     }
-    if let Err(error) = files.log.forget(info.min) {
+    if let Err(error) = opened.maintenance.forget(info.min) {
         tracing::warn!(%error, "an old part of the journal could not be removed");
     }
 }
@@ -203,8 +212,7 @@ fn drop_replaced(files: &LocalFiles, info: &SnapshotInfo) {
 /// Requests a snapshot when the journal has grown long or changes are old.
 fn follow_rules(keeper: &Keeper, engine: &Engine) {
     let settings = &keeper.settings;
-    let opened = keeper.files();
-    let Some(files) = opened.as_ref().and_then(|opened| opened.files.as_ref()) else { return };
+    let Some(opened) = keeper.opened() else { return };
     let (snapshot_bytes, last_save, last_failure, changes_at_last_save) = {
         let state = keeper.snapshots.state.lock();
         (state.snapshot_bytes, state.last_save, state.last_failure, state.changes_at_last_save)
@@ -222,7 +230,7 @@ fn follow_rules(keeper: &Keeper, engine: &Engine) {
     }
     let percentage = settings.auto_aof_rewrite_percentage();
     if keeper.state() == JournalState::Sound && percentage > 0 {
-        let grown = files.log.bytes_since_forget();
+        let grown = opened.maintenance.bytes_since_forget();
         let limit = settings.auto_aof_rewrite_min_size().max(snapshot_bytes.saturating_mul(percentage) / 100);
         if grown > limit {
             tracing::info!(journal_bytes = grown, snapshot_bytes, "the journal has grown long: writing a snapshot");

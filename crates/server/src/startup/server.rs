@@ -2,7 +2,7 @@
 
 use super::host::{Adjusted, Process};
 use crate::config::{self, Loaded};
-use crate::durability::{DataDirectory, Indexes, Keeper, RoleThread};
+use crate::durability::{Indexes, Keeper, LogUrl, RoleThread};
 use crate::network::{self, Listeners};
 use crate::platform::clock::{SystemClock, unix_s};
 use crate::platform::logging::{self, LogLevelHandle};
@@ -12,9 +12,10 @@ use engine::background::Sweeper;
 use engine::host::{SaveOnExit, Shutdown};
 use engine::persistence::Loading;
 use engine::{Engine, Settings};
+use journal::LogPlace;
 use std::io::Write;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -42,11 +43,11 @@ pub(crate) fn run(loaded: Loaded, beginning: Beginning) -> Result<()> {
     let huge_pages_off = huge_pages::hold_back(settings.disable_thp());
     allocator::give_back_in_background();
     let upgrades = beginning == Beginning::Upgrade;
-    let directory = Arc::new(match (upgrades, settings.follow()) {
-        (true, _) => directory_to_follow(&settings, &settings.dir())?,
-        (false, none) if none.is_empty() => own_directory(&settings)?,
-        (false, dir) => directory_to_follow(&settings, &dir)?,
-    });
+    let place = match (upgrades, settings.follow()) {
+        (true, _) => log_to_follow(&settings, &own_url(&settings)?)?,
+        (false, none) if none.is_empty() => own_log(&settings)?,
+        (false, url) => log_to_follow(&settings, &LogUrl::parse(&url)?)?,
+    };
     let role = match (beginning, settings.follow().is_empty()) {
         (Beginning::Upgrade, _) => FirstRole::Upgrade,
         (Beginning::Start, true) => FirstRole::Writer,
@@ -83,7 +84,7 @@ pub(crate) fn run(loaded: Loaded, beginning: Beginning) -> Result<()> {
         tokio::spawn(network::listen_and_assign(bound, orders, engine.clone(), team.clone()));
         let metrics = following_metrics(workers);
         let indexes = Indexes { configured: indexes, swept };
-        let thread = RoleThread { directory, keeper: keeper.clone(), engine: engine.clone(), indexes, metrics };
+        let thread = RoleThread { place, keeper: keeper.clone(), engine: engine.clone(), indexes, metrics };
         let loaded = load_in_background(thread, role, line, listeners);
         until_stopped(&engine, signals, stopped, loaded).await
     })?;
@@ -291,21 +292,31 @@ fn join_within(threads: Vec<JoinHandle<()>>, limit: Duration) {
     }
 }
 
-/// Makes the data directory, for this process alone.
-fn own_directory(settings: &Settings) -> Result<DataDirectory> {
-    let dir = settings.dir();
-    std::fs::create_dir_all(&*dir).with_context(|| format!("cannot create the data directory {dir}"))?;
-    DataDirectory::create(&full_path(settings, &dir)?)
+/// The log that this server writes, as the settings name it.
+fn own_url(settings: &Settings) -> Result<LogUrl> {
+    match settings.log() {
+        unnamed if unnamed.is_empty() => Ok(LogUrl::Directory(PathBuf::from(&*settings.dir()))),
+        url => LogUrl::parse(&url),
+    }
 }
 
-/// Opens the data directory of another process.
-fn directory_to_follow(settings: &Settings, dir: &str) -> Result<DataDirectory> {
-    DataDirectory::open_to_follow(&full_path(settings, dir)?)
+/// The log that this server writes. Makes it if there is none.
+fn own_log(settings: &Settings) -> Result<Arc<dyn LogPlace>> {
+    let LogUrl::Directory(dir) = own_url(settings)?;
+    std::fs::create_dir_all(&dir).with_context(|| format!("cannot create the data directory {}", dir.display()))?;
+    LogUrl::Directory(full_path(settings, &dir)?).own()
+}
+
+/// The log of another process.
+fn log_to_follow(settings: &Settings, url: &LogUrl) -> Result<Arc<dyn LogPlace>> {
+    let LogUrl::Directory(dir) = url;
+    LogUrl::Directory(full_path(settings, dir)?).to_follow()
 }
 
 /// The full path of the data directory. It is stored for CONFIG GET dir.
-fn full_path(settings: &Settings, dir: &str) -> Result<PathBuf> {
-    let full = std::fs::canonicalize(dir).with_context(|| format!("cannot open the data directory {dir}"))?;
+fn full_path(settings: &Settings, dir: &Path) -> Result<PathBuf> {
+    let full =
+        std::fs::canonicalize(dir).with_context(|| format!("cannot open the data directory {}", dir.display()))?;
     if let Some(full) = full.to_str() {
         settings.load(b"dir", full.as_bytes()).map_err(anyhow::Error::msg)?;
     }

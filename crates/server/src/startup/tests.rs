@@ -1,12 +1,12 @@
 //! Engines over a log that is no files: what one has recorded, another gets from any history, or by following the log.
 
 use super::engine;
-use crate::durability::{Keeper, OpenedLog, replay};
+use crate::durability::{Keeper, replay};
 use crate::platform::logging;
 use engine::clients::pause::PauseMode;
 use engine::execution::replay::Replay;
 use engine::{Client, ClientHandle, Engine, Flow, Persistence, Settings};
-use journal::{Batch, Epoch, Follow, FollowUpTo, Followed, History, Log, MemoryLog};
+use journal::{Batch, Epoch, Follow, FollowUpTo, Followed, History, LogReader, MemoryLog};
 use journal::{ReadProgress, RecoveryError, Sequence, SnapshotInfo, StoredPart, Warning};
 use resp::OwnedRequest;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ fn engine_and_keeper() -> (Arc<Engine>, Arc<Keeper>) {
 /// An engine that records in `log`.
 fn writer(log: &MemoryLog) -> (Arc<Engine>, Arc<Keeper>) {
     let (engine, keeper) = engine_and_keeper();
-    keeper.open(Arc::downgrade(&engine), OpenedLog { log: Arc::new(log.clone()), files: None });
+    keeper.open(Arc::downgrade(&engine), log.opened());
     (engine, keeper)
 }
 

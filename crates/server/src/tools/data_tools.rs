@@ -3,13 +3,13 @@
 
 use super::import;
 use crate::config::{ConfiguredIndexes, Loaded, Tool};
-use crate::durability::{self, DataDirectory, Indexes, Keeper};
+use crate::durability::{self, Indexes, Keeper, LogUrl};
 use crate::platform::clock::unix_s;
 use crate::platform::logging::{self, LogLevelHandle};
 use crate::startup;
 use anyhow::{Context, Result};
 use engine::{Engine, Settings};
-use journal::History;
+use journal::{LogPlace, Reading};
 use keyspace::db::Db;
 use keyspace::{DATABASES, Entry, ValueType};
 use std::collections::BTreeMap;
@@ -31,18 +31,18 @@ pub(crate) fn run(tool: Tool, loaded: &Loaded) -> Result<()> {
 /// A data directory in memory, with nothing that would change it.
 struct Opened {
     engine: Arc<Engine>,
-    history: Box<dyn History>,
-    _directory: DataDirectory,
+    history: Box<dyn Reading>,
+    _place: Arc<dyn LogPlace>,
 }
 
 fn open(dir: &Path, log_level: LogLevelHandle) -> Result<Opened> {
-    let directory = DataDirectory::open_shared(dir)?;
+    let place = LogUrl::Directory(dir.to_owned()).shared()?;
     let (engine, _) = offline(dir, log_level)?;
-    let mut history = Box::new(directory.read()?);
+    let mut history = place.read()?;
     durability::replay(&mut *history, &engine, |_| {})?;
     durability::undo_forks(&engine);
     durability::finish_restores(&engine);
-    Ok(Opened { engine, history, _directory: directory })
+    Ok(Opened { engine, history, _place: place })
 }
 
 /// An engine without workers.
@@ -66,7 +66,7 @@ fn check(dir: &Path, log_level: LogLevelHandle) -> Result<()> {
         Some(snapshot) => writeln!(
             out,
             "snapshot {}: {} keys in {} parts, {} bytes, complete up to batch {} at least",
-            snapshot.file, snapshot.entries, snapshot.parts, snapshot.bytes, snapshot.min
+            snapshot.name, snapshot.entries, snapshot.parts, snapshot.bytes, snapshot.min
         )?,
         None => writeln!(out, "no snapshot")?,
     }
@@ -197,14 +197,9 @@ impl std::fmt::Display for LeftOut {
 
 /// Reads a file of Redis's into a data directory, beside what that holds.
 fn import_into(file: &Path, dir: &Path, skip_unsupported: bool, log_level: LogLevelHandle) -> Result<()> {
-    let directory = DataDirectory::create(dir)?;
+    let place = LogUrl::Directory(dir.to_owned()).own()?;
     let (engine, keeper) = offline(dir, log_level)?;
-    durability::load(
-        &directory,
-        &keeper,
-        &engine,
-        &Indexes { configured: ConfiguredIndexes::none(), swept: Vec::new() },
-    )?;
+    durability::load(&*place, &keeper, &engine, &Indexes { configured: ConfiguredIndexes::none(), swept: Vec::new() })?;
     let report = import::with_progress_bar(&engine, file)?;
     keeper.snapshots.take_now().map_err(anyhow::Error::msg).context("what was read could not be written")?;
     keeper.close().map_err(anyhow::Error::msg)?;

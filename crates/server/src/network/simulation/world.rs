@@ -3,7 +3,7 @@
 
 use super::client::{LONG_BYTES, LONG_KEY, Menu, QUEUE, SimulatedClient};
 use super::stream::{self, SimulatedClock, SimulatedStream};
-use crate::durability::{Keeper, OpenedLog};
+use crate::durability::Keeper;
 use crate::network::balance::AtWork;
 use crate::network::connection::{Connection, Moving};
 use crate::network::local::Local;
@@ -166,7 +166,7 @@ impl World {
             engine::with_all_commands(settings.clone(), Arc::new(IdleHost), Arc::new(SimulatedClock), 4, METRICS);
         let engine = Arc::new(engine.with_persistence(keeper.clone()));
         let log = MemoryLog::new(Epoch(1));
-        keeper.open(Arc::downgrade(&engine), OpenedLog { log: Arc::new(log.clone()), files: None });
+        keeper.open(Arc::downgrade(&engine), log.opened());
         engine::begin_serving_scripts(&engine, WORKERS + 2..METRICS);
         let script_worker = engine.worker(WORKERS + 1);
         let member = || Member {
