@@ -33,6 +33,8 @@ const GIVE_UP_AFTER: Duration = Duration::from_secs(5);
 const WRITER_LOOKS_EVERY: Duration = Duration::from_millis(500);
 /// How often it looks whether clients are gone, or work in progress has ended.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
+/// How long the locks of a process may last that has closed its connections.
+const ENDS_WITHIN: Duration = Duration::from_secs(10);
 /// How long work in the background may take to notice that writes are refused.
 const WORK_ENDS_WITHIN: Duration = Duration::from_secs(1);
 
@@ -52,6 +54,8 @@ pub(crate) struct RoleThread {
 enum Manner {
     /// Only if no process has it.
     IfFree,
+    /// From a process that is ending: it has closed its connections, and its locks follow.
+    WhenFree,
     /// From a process that has asked for it, and only if it hands it over.
     IfHandedOver,
     /// From a process that was asked for it, even if it did not answer.
@@ -112,10 +116,10 @@ impl RoleThread {
         let sockets = links::ask_to_retire(&*self.place)
             .context("the server that writes this log does not make room. Does one run?")?;
         let ended = began.elapsed();
-        if let Err(error) = self.promote(follower, &mut replay, Manner::IfFree, None) {
+        if let Err(error) = self.promote(follower, &mut replay, Manner::WhenFree, None) {
             // The other one is gone, so somebody has to serve: its last snapshot may have what its journal has not.
             tracing::warn!(error = format_args!("{error:#}"), "the data is read from the beginning");
-            self.place.acquire(Claim::IfFree)?;
+            self.acquire(Manner::WhenFree)?;
             engine::empty(&self.engine, self.engine.worker(self.metrics));
             self.keeper.roles.set_follows(false);
             self.engine.restrictions.set_following(false);
@@ -272,7 +276,7 @@ impl RoleThread {
 
     /// Asks the writer for the log. An error if it is needed and refused.
     fn ask_for_log(&self, manner: Manner) -> Result<Option<Handed>, String> {
-        if manner == Manner::IfFree {
+        if matches!(manner, Manner::IfFree | Manner::WhenFree) {
             return Ok(None);
         }
         match links::ask_for_log(&*self.place, manner == Manner::IfHandedOver) {
@@ -314,14 +318,22 @@ impl RoleThread {
     /// Becomes the writer of what a follower has read. From the first step on, the process that has written so far
     /// confirms nothing more, even if it does not answer.
     fn take_over(&self, mut follower: Box<dyn Follower>, replay: &mut Replay<'_>, manner: Manner) -> Result<OpenedLog> {
-        let claim = match manner {
-            Manner::IfFree | Manner::IfHandedOver => Claim::IfFree,
-            Manner::AskThenForce => Claim::ByForce,
-        };
-        self.place.acquire(claim)?;
+        self.acquire(manner)?;
         follower.begin_epoch().context("the other writer cannot be fenced")?;
         while self.apply_some(&mut *follower, replay)? > 0 {}
         follower.into_log().context("the journal cannot be opened for writing")
+    }
+
+    /// Takes the right to write.
+    fn acquire(&self, manner: Manner) -> Result<()> {
+        let claim = if manner == Manner::AskThenForce { Claim::ByForce } else { Claim::IfFree };
+        let began = Instant::now();
+        loop {
+            match self.place.acquire(claim) {
+                Err(_) if manner == Manner::WhenFree && began.elapsed() < ENDS_WITHIN => std::thread::sleep(LOOK_AGAIN),
+                acquired => return Ok(acquired?),
+            }
+        }
     }
 
     /// Serves as the writer, until another one is.
