@@ -2,7 +2,7 @@
 //! share of `maxmemory` that one client may use. Knows how much each client uses and which may be closed; refuses to
 //! know what for.
 
-use crate::clients::ClientHandle;
+use crate::clients::{ClientHandle, Peer};
 use crate::engine::Engine;
 use crate::error::{CommandError, CommandResult};
 use crate::gates;
@@ -105,7 +105,7 @@ pub fn client_sizes(engine: &Engine) -> Option<String> {
 
 /// False for clients with CLIENT NO-EVICT. Their memory counts all the same.
 fn is_evictable(handle: &ClientHandle) -> bool {
-    !handle.no_evict.load(Relaxed)
+    !handle.no_evict.load(Relaxed) && handle.peer == Peer::Client
 }
 
 /// Chooses clients to close, largest first, until the rest uses less than `limit`. Returns each with its size.

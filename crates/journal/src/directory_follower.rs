@@ -129,7 +129,22 @@ impl DirectoryFollower {
     ///
     /// IMPORTANT: only under a lock of [`crate::DirectoryLock::acquire_for_takeover`].
     pub fn raise_fence(&mut self) -> Result<Epoch, RecoveryError> {
+        self.raise(open_fence(&*self.storage)?)
+    }
+
+    /// As [`DirectoryFollower::raise_fence`], if the writer has ended or can be fenced.
+    pub(crate) fn raise_fence_over(&mut self, has_ended: bool) -> Result<Epoch, RecoveryError> {
         let fence = open_fence(&*self.storage)?;
+        if !has_ended && !fence.is_shared() {
+            let reason = "this file system cannot share a mapped file, and the other writer still runs";
+            let source = std::io::Error::new(ErrorKind::Unsupported, reason);
+            let (operation, file) = (Operation::Map, "FENCE".to_owned());
+            return Err(DirectoryError::Io { operation, file, offset: 0, source }.into());
+        }
+        self.raise(fence)
+    }
+
+    fn raise(&mut self, fence: Fence) -> Result<Epoch, RecoveryError> {
         let newest = Survey::of(&*self.storage)?.newest_epoch();
         let epoch = fence.raise_above(newest);
         self.takeover = Some(Takeover { fence, epoch, is_drained: false, abandoned_break: None });

@@ -37,7 +37,7 @@ impl DirectoryPlace {
         Ok(DirectoryPlace::new(path, Directory::open(path)?))
     }
 
-    fn new(path: &Path, storage: Directory) -> DirectoryPlace {
+    fn new(path: &Path, storage: impl Storage + 'static) -> DirectoryPlace {
         DirectoryPlace {
             path: path.to_owned(),
             storage: Arc::new(storage),
@@ -179,11 +179,82 @@ impl Follower for LockedFollower {
     }
 
     fn begin_epoch(&mut self) -> Result<Epoch, RecoveryError> {
-        self.follower.raise_fence()
+        let has_ended = self.lock.lock().as_ref().is_some_and(DirectoryLock::is_alone);
+        self.follower.raise_fence_over(has_ended)
     }
 
     fn into_log(self: Box<Self>) -> Result<OpenedLog, RecoveryError> {
         let LockedFollower { follower, lock, options } = *self;
         Ok(opened(follower.into_log(options.clone())?, &lock, &options))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fence::Fence;
+    use crate::storage::StorageFile;
+
+    /// A directory whose files cannot be mapped.
+    struct Unmapped(Directory);
+
+    impl Storage for Unmapped {
+        fn list(&self) -> io::Result<Vec<String>> {
+            self.0.list()
+        }
+
+        fn create(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
+            self.0.create(name)
+        }
+
+        fn open(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
+            self.0.open(name)
+        }
+
+        fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+            self.0.rename(from, to)
+        }
+
+        fn rename_new(&self, from: &str, to: &str) -> io::Result<()> {
+            self.0.rename_new(from, to)
+        }
+
+        fn remove(&self, name: &str) -> io::Result<()> {
+            self.0.remove(name)
+        }
+
+        fn sync_directory(&self) -> io::Result<()> {
+            self.0.sync_directory()
+        }
+
+        fn fence(&self) -> io::Result<Fence> {
+            Ok(Fence::unshared())
+        }
+    }
+
+    #[test]
+    fn without_a_shared_fence_only_a_writer_that_has_ended_is_taken_over_from() {
+        let scratch = tempfile::tempdir().unwrap();
+        let place = || DirectoryPlace::new(scratch.path(), Unmapped(Directory::create(scratch.path()).unwrap()));
+        let writer = place();
+        writer.acquire(Claim::IfFree).unwrap();
+        let opened = writer.read().unwrap().into_log().unwrap();
+        opened.log.append(b"kept", 1);
+        opened.log.wait_durable(opened.log.tail()).unwrap();
+        let standby = place();
+        let follow = || standby.read_live().unwrap().into_follower().unwrap();
+        standby.acquire(Claim::ByForce).unwrap();
+        let refused = follow().begin_epoch().unwrap_err();
+        assert!(refused.to_string().contains("FENCE"), "{refused}");
+        standby.release();
+        opened.log.append(b"kept too", 2);
+        opened.log.wait_durable(opened.log.tail()).unwrap();
+        drop((opened, writer));
+        standby.acquire(Claim::IfFree).unwrap();
+        let mut follower = follow();
+        follower.begin_epoch().unwrap();
+        while follower.try_next().unwrap().is_some() {}
+        assert_eq!(follower.reached(), Sequence(2));
+        follower.into_log().unwrap();
     }
 }

@@ -23,6 +23,8 @@ pub struct Fence {
 enum Word {
     Mapped(&'static AtomicU64),
     Memory(Arc<AtomicU64>),
+    /// Of this process alone.
+    Unshared(Arc<AtomicU64>),
 }
 
 impl Fence {
@@ -40,6 +42,16 @@ impl Fence {
     /// The fence of a directory in memory.
     pub(crate) fn in_memory(word: Arc<AtomicU64>) -> Fence {
         Fence { word: Word::Memory(word) }
+    }
+
+    /// A fence that no other process sees, for a directory whose files cannot be mapped.
+    pub(crate) fn unshared() -> Fence {
+        Fence { word: Word::Unshared(Arc::default()) }
+    }
+
+    /// True when all processes that use the directory see it.
+    pub(crate) fn is_shared(&self) -> bool {
+        !matches!(self.word, Word::Unshared(_))
     }
 
     /// The epoch that has the right to write. A single load.
@@ -65,7 +77,7 @@ impl Fence {
     fn word(&self) -> &AtomicU64 {
         match &self.word {
             Word::Mapped(word) => word,
-            Word::Memory(word) => word,
+            Word::Memory(word) | Word::Unshared(word) => word,
         }
     }
 }

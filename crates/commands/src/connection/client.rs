@@ -5,7 +5,7 @@ use execution::args::{Args, is_word};
 use execution::client::ReplyMode;
 use execution::clients::pause::PauseMode;
 use execution::clients::tracking::{Mode, Tracker};
-use execution::clients::{ClientHandle, Unblock};
+use execution::clients::{ClientHandle, Peer, Unblock};
 use execution::command::registry;
 use execution::context::{After, ServerCx};
 use execution::engine::Engine;
@@ -110,7 +110,12 @@ impl Purpose {
     }
 
     fn of(handle: &ClientHandle) -> Purpose {
-        if handle.is_subscriber() { Purpose::Subscriber } else { Purpose::Normal }
+        match handle.peer {
+            Peer::Replica => Purpose::Replica,
+            Peer::Primary => Purpose::Primary,
+            Peer::Client if handle.is_subscriber() => Purpose::Subscriber,
+            Peer::Client => Purpose::Normal,
+        }
     }
 }
 
@@ -198,7 +203,9 @@ fn describe(engine: &Engine, handle: &ClientHandle, now_ms: u64, out: &mut Strin
 
 fn flags(handle: &ClientHandle, tracker: Option<&Tracker>) -> String {
     let flags = [
+        (handle.peer == Peer::Replica, 'S'),
         (handle.monitoring.load(Relaxed), 'O'),
+        (handle.peer == Peer::Primary, 'M'),
         (handle.is_subscriber(), 'P'),
         (handle.queued.load(Relaxed) >= 0, 'x'),
         (handle.is_waiting(), 'b'),

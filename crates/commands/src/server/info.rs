@@ -3,6 +3,7 @@
 use super::latency::durations;
 use super::memory::{Account, excess, ratio, survey};
 use crate::shared::version::{HOLDFAST_VERSION, REDIS_VERSION};
+use execution::clients::Peer;
 use execution::clients::pubsub::Topic;
 use execution::command::registry;
 use execution::context::ReadCx;
@@ -146,7 +147,8 @@ fn server(lines: &mut Lines, cx: &ReadCx<'_>) {
 fn clients(lines: &mut Lines, cx: &ReadCx<'_>) {
     let all = cx.server().clients.all();
     let most = |sizes: &mut dyn Iterator<Item = usize>| sizes.max().unwrap_or(0);
-    lines.add("connected_clients", all.len());
+    // As in Redis, without other servers.
+    lines.add("connected_clients", all.iter().filter(|client| client.peer == Peer::Client).count());
     lines.add("cluster_connections", 0);
     lines.add("maxclients", cx.server().settings.maxclients());
     lines.add("client_recent_max_input_buffer", most(&mut all.iter().map(|client| client.input_bytes().0)));

@@ -57,6 +57,8 @@ pub struct ClientHandle {
     pub in_transaction: AtomicBool,
     /// CLIENT PAUSE delays its next command.
     pub paused: AtomicBool,
+    /// Who is at the other end.
+    pub peer: Peer,
     killed: AtomicBool,
     overflowed: AtomicBool,
     /// Whether its command waits, and how the wait ends.
@@ -64,6 +66,16 @@ pub struct ClientHandle {
     outbox: Mutex<Outbox, { rank::CLIENT_OUTBOX }>,
     outbox_filled: AtomicBool,
     wake: Wake,
+}
+
+/// Who is at the other end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peer {
+    Client,
+    /// A server that follows this one.
+    Replica,
+    /// The server that this one follows.
+    Primary,
 }
 
 /// Messages to a client that its connection has not taken yet.
@@ -151,6 +163,7 @@ impl ClientHandle {
             watching: AtomicU32::new(0),
             in_transaction: AtomicBool::new(false),
             paused: AtomicBool::new(false),
+            peer: Peer::Client,
             killed: AtomicBool::new(false),
             overflowed: AtomicBool::new(false),
             wait_state: WaitState::default(),
@@ -158,6 +171,13 @@ impl ClientHandle {
             outbox_filled: AtomicBool::new(false),
             wake,
         }
+    }
+
+    /// Another server, not a client.
+    #[must_use]
+    pub fn of_server(mut self, peer: Peer) -> ClientHandle {
+        self.peer = peer;
+        self
     }
 
     /// Notes that the client is active at this instant of the monotonic clock.

@@ -105,7 +105,11 @@ impl Storage for Directory {
     }
 
     fn fence(&self) -> io::Result<Fence> {
-        Fence::mapped(mapping::map(&self.path.join(FENCE_FILE))?)
+        match mapping::map(&self.path.join(FENCE_FILE)) {
+            // Some network file systems cannot. Then only a directory whose writer has ended can be taken over.
+            Err(error) if mapping::is_unsupported(&error) => Ok(Fence::unshared()),
+            mapped => Fence::mapped(mapped?),
+        }
     }
 }
 

@@ -102,6 +102,11 @@ impl DirectoryLock {
         })
     }
 
+    /// True when no process that had the directory before still runs.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.has_directory
+    }
+
     /// Ends the opening of the directory: from now on another process can take it over. IMPORTANT: call it only once
     /// the log is open, because a process that is stopped while it opens the log could remove files of the next writer
     /// when it wakes up.

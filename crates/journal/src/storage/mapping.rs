@@ -11,6 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 
+use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 
 const MAGIC: &[u8; 8] = b"HFFENCE1";
@@ -29,6 +30,12 @@ pub(super) fn map(path: &Path) -> io::Result<&'static AtomicU64> {
     // SAFETY: a mapping begins at a page, so the word is aligned and inside it. It is never unmapped, and all access to
     // it, here and in other processes, is atomic.
     Ok(unsafe { AtomicU64::from_ptr(address.cast::<u8>().add(WORD_OFFSET).cast::<u64>()) })
+}
+
+/// True when the file system cannot map files that processes share.
+pub(super) fn is_unsupported(error: &io::Error) -> bool {
+    let unsupported = [Errno::NODEV, Errno::NOSYS, Errno::OPNOTSUPP, Errno::INVAL];
+    error.raw_os_error().is_some_and(|code| unsupported.iter().any(|known| known.raw_os_error() == code))
 }
 
 /// Gives a new file its contents. Never writes to the word: another process may have raised it.

@@ -15,9 +15,11 @@
 //! A follower reads the files whether or not the writer answers here.
 
 use super::keeper::Keeper;
-use super::roles::Order;
-use engine::Persistence;
+use super::roles::{HOST, Order};
+use crate::platform::clock::unix_ms;
+use engine::clients::Peer;
 use engine::host::{SaveOnExit, Shutdown};
+use engine::{ClientHandle, Engine, Persistence};
 use journal::LogPlace;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
@@ -167,12 +169,44 @@ fn accept(listener: &UnixListener) -> io::Result<Option<UnixStream>> {
 struct Listed<'k> {
     keeper: &'k Keeper,
     number: u64,
+    shown: Option<Shown>,
 }
 
 impl Drop for Listed<'_> {
     fn drop(&mut self) {
         self.keeper.roles.remove_follower(self.number);
         self.keeper.notify_workers();
+    }
+}
+
+/// Another server in CLIENT LIST, while the connection to it lasts. CLIENT KILL ends the connection.
+struct Shown {
+    engine: Arc<Engine>,
+    handle: Arc<ClientHandle>,
+}
+
+impl Shown {
+    /// Shows the server whose clients reach it at this port.
+    fn new(keeper: &Keeper, link: &Link, peer: Peer, port: u16) -> Option<Shown> {
+        let engine = keeper.engine()?;
+        let stream = link.reader.get_ref().try_clone().ok()?;
+        let (fd, name) = (stream.as_raw_fd(), format!("{HOST}:{port}"));
+        let end = move || drop(stream.shutdown(std::net::Shutdown::Both));
+        let local = format!("{HOST}:{}", keeper.settings.port());
+        let handle = ClientHandle::new(engine.clients.next_id(), name, local, fd, unix_ms(), Box::new(end));
+        let handle = Arc::new(handle.of_server(peer));
+        engine.clients.add(handle.clone());
+        Some(Shown { engine, handle })
+    }
+
+    fn note_active(&self) {
+        self.handle.note_active(self.engine.clock.monotonic_ns());
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        self.engine.clients.remove(&self.handle);
     }
 }
 
@@ -187,10 +221,12 @@ fn serve_follower(keeper: &Keeper, stream: UnixStream) -> io::Result<()> {
         }
         let Some(line) = link.hear(LOOK_EVERY)? else { continue };
         if let Some(port) = number(&line, "FOLLOW") {
-            listed = Some(Listed { keeper, number: keeper.roles.add_follower(port, tell.clone()) });
+            let number = keeper.roles.add_follower(port, tell.clone());
+            listed = Some(Listed { keeper, number, shown: Shown::new(keeper, &link, Peer::Replica, port) });
             link.say(&format!("WRITER {}", keeper.settings.port()))?;
         } else if let Some(applied) = number(&line, "AT") {
-            if let Some(Listed { number, .. }) = &listed {
+            if let Some(Listed { number, shown, .. }) = &listed {
+                shown.iter().for_each(Shown::note_active);
                 keeper.roles.hear_of_follower(*number, applied);
                 keeper.notify_workers();
             }
@@ -279,6 +315,7 @@ fn follow(keeper: &Keeper, place: &dyn LogPlace) -> io::Result<()> {
     link.say(&format!("FOLLOW {}", keeper.settings.port()))?;
     let (mut told, mut told_at, mut heard_at) = (None, Instant::now(), Instant::now());
     let since = keeper.roles.changes();
+    let mut shown: Option<Shown> = None;
     while keeper.roles.follows() && keeper.roles.changes() == since {
         let applied = keeper.roles.applied();
         let elapsed = told_at.elapsed();
@@ -292,7 +329,12 @@ fn follow(keeper: &Keeper, place: &dyn LogPlace) -> io::Result<()> {
                 tracing::info!("the writer asks this server to take over");
                 keeper.roles.give(Order::Take);
             }
-            keeper.roles.hear_of_writer(number(&line, "WRITER"), number(&line, "TAIL"));
+            let port = number(&line, "WRITER");
+            if let Some(port) = port {
+                shown = Shown::new(keeper, &link, Peer::Primary, port);
+            }
+            shown.iter().for_each(Shown::note_active);
+            keeper.roles.hear_of_writer(port, number(&line, "TAIL"));
             heard_at = Instant::now();
         }
         // It may have been stopped, and another may listen by now.

@@ -422,8 +422,9 @@ impl RoleThread {
         while clients.iter().any(|client| self.engine.clients.get(client.id).is_some()) {
             std::thread::sleep(LOOK_AGAIN);
         }
-        self.keeper.roles.set_follows(true);
+        // IMPORTANT: in this order. A client that finds a follower here must not be told that the server is fenced.
         self.keeper.begin_following(Arc::downgrade(&self.engine));
+        self.keeper.roles.set_follows(true);
         self.keeper.snapshots.resume();
         self.place.release();
         links::connect(&self.keeper, &self.place);

@@ -71,7 +71,7 @@ struct KnownFollower {
 }
 
 /// Followers and writer are processes of one machine.
-const HOST: &str = "127.0.0.1";
+pub(super) const HOST: &str = "127.0.0.1";
 
 impl Roles {
     pub(super) fn new() -> Roles {

@@ -114,7 +114,8 @@ impl Host for Process {
     fn shutdown(&self, how: Shutdown) {
         let settings = &self.settings;
         let save = match how.save {
-            SaveOnExit::Always => true,
+            // What a follower has is the writer's, and stored by it.
+            SaveOnExit::Always => self.keeper.state() != JournalState::Following,
             SaveOnExit::Never => false,
             SaveOnExit::AsSet => match self.keeper.state() {
                 JournalState::Off => !settings.save_points().is_empty(),

@@ -137,12 +137,106 @@ fn both_sides_tell_of_each_other() {
         "-ERR FAILOVER target HOST and PORT is not a replica."
     );
     assert_eq!(at_writer.run("FAILOVER ABORT").to_string(), "-ERR No failover in progress.");
+    // As servers, not as clients.
+    let listed =
+        |connection: &mut Connection, kind: &str| connection.run(&format!("CLIENT LIST TYPE {kind}")).text().to_owned();
+    let (replica, primary) = (listed(&mut at_writer, "replica"), listed(&mut at_follower, "master"));
+    for (line, port, flag) in [(&replica, ports.1, 'S'), (&primary, ports.0, 'M')] {
+        assert!(
+            line.contains(&format!(" addr=127.0.0.1:{port} ")) && line.contains(&format!(" flags={flag} ")),
+            "{line}"
+        );
+        assert_eq!(line.lines().count(), 1, "{line}");
+    }
+    assert_eq!(
+        (said(&mut at_writer, "connected_clients"), said(&mut at_follower, "connected_clients")),
+        ("1".into(), "1".into())
+    );
+    // The follower connects again.
+    assert_eq!(at_writer.run("CLIENT KILL TYPE replica").integer(), 1);
+    eventually("it is back", || {
+        let again = listed(&mut at_writer, "replica");
+        again.contains(" flags=S ") && again != replica
+    });
     // A writer that wants one gets one.
+    eventually("it has said how far it is", || at_writer.run("WAIT 1 1").integer() == 1);
     ok(&mut at_writer, "CONFIG SET min-replicas-to-write 1");
     ok(&mut at_writer, "SET b 1");
     follower.kill();
     eventually("the writer knows that it is gone", || said(&mut at_writer, "connected_slaves") == "0");
     assert_eq!(at_writer.run("SET b 2").to_string(), "-NOREPLICAS Not enough good replicas to write.");
+}
+
+/// A log has a URL, for the one that writes it and for the one that follows. There is nothing that a follower would save.
+#[test]
+fn a_log_is_named_by_its_url() {
+    let Some(home) = Home::fresh() else { return };
+    let elsewhere = home.data().join("else where");
+    let url = format!("file:{}", elsewhere.display());
+    let writer = home.start(&["--log", &url]);
+    let mut at_writer = writer.connect();
+    ok(&mut at_writer, "SET a 1");
+    assert_eq!(at_writer.run("CONFIG GET dir").items()[1].text(), elsewhere.to_str().expect("a plain path"));
+    assert!(std::fs::read_dir(&elsewhere).expect("it was made").count() > 2);
+    let mut follower = home.start(&["--follow", &url]);
+    let mut at_follower = follower.connect();
+    eventually("it follows", || at_follower.run("GET a") == Reply::Bulk(b"1".to_vec()));
+    at_follower.queue_line("SHUTDOWN SAVE");
+    at_follower.flush();
+    assert_eq!(follower.wait_for_end().code(), Some(0));
+    for wrong in ["nats://localhost/orders", "memory:", "file:"] {
+        let refused =
+            Command::new(wire::binary()).args(["--log", wrong, "--port", "0"]).output().expect("it can be run");
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(!refused.status.success() && said.contains("file:DIR"), "{wrong}: {said}");
+    }
+}
+
+/// An abort may come before, while, or after the follower takes over. Whichever it is, one server writes in the end, and
+/// nothing that was acknowledged is lost.
+#[test]
+fn an_aborted_failover_leaves_one_writer() {
+    let Some(home) = Home::fresh() else { return };
+    let (mut writer, mut follower) = (home.start(DEBUG), home.follow(DEBUG));
+    for round in 0..12 {
+        let (mut at_writer, mut at_follower) = (writer.connect(), follower.connect());
+        eventually("the writer knows of it", || said(&mut at_writer, "connected_slaves") == "1");
+        ok(&mut at_writer, &format!("SET round {round}"));
+        // In every other round the follower cannot be in time.
+        let is_stopped = round % 2 == 1;
+        if is_stopped {
+            follower.signal("STOP");
+            eventually("all its threads have stopped", || has_stopped(follower.process_id()));
+        }
+        ok(&mut at_writer, "FAILOVER");
+        if !is_stopped {
+            std::thread::sleep(std::time::Duration::from_millis(round * round / 3));
+        }
+        let reply = at_writer.run("FAILOVER ABORT").to_string();
+        if is_stopped {
+            assert_eq!(reply, "+OK");
+            follower.signal("CONT");
+        }
+        let was_late = ["-ERR No failover in progress.", "-ERR FAILOVER is not valid when server is a replica."];
+        assert!(reply == "+OK" || was_late.contains(&reply.as_str()), "{reply}");
+        let mut settled = (String::new(), String::new());
+        eventually("one writes, and the other follows", || {
+            settled = (role(&mut at_writer), role(&mut at_follower));
+            (settled.0 == "master") != (settled.1 == "master")
+        });
+        // It stays so.
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        let now = (role(&mut at_writer), role(&mut at_follower));
+        assert!(!is_stopped || now.0 == "master", "it has taken over although it was told not to");
+        if settled.0 == "slave" || now.0 == "slave" {
+            eventually("the follower writes", || role(&mut at_follower) == "master");
+            std::mem::swap(&mut writer, &mut follower);
+            std::mem::swap(&mut at_writer, &mut at_follower);
+        }
+        assert_eq!(at_writer.run("GET round").text(), round.to_string());
+        ok(&mut at_writer, &format!("SET after {round}"));
+        same_digest(&mut at_writer, &mut at_follower);
+    }
 }
 
 #[test]
