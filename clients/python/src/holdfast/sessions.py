@@ -8,10 +8,10 @@ from datetime import datetime
 from threading import Lock
 from typing import Literal, TypeAlias, TypeVar
 
-from .errors import HoldfastError, ServerError, UnansweredError, UnavailableError
+from .errors import HoldfastError, RetryableRequest, ServerError, UnansweredError, UnavailableError
 from .patience import Deadline, pause_after_loss_s
 from .records import block
-from .replies import Reply, flag, integer, items, named, ok, optional, pairs, raw, row, text, time
+from .replies import Reply, flag, integer, items, name, named, ok, optional, pairs, raw, row, time
 from .request import Request
 from .words import Value, Word, flat, whole, word
 
@@ -125,11 +125,11 @@ class Insistence:
         self._tried += 1
         return pause_after_loss_s(self._tried)
 
-    def failure(self, request_id: int, error: HoldfastError) -> HoldfastError:
+    def failure(self, request: RetryableRequest, error: HoldfastError) -> HoldfastError:
         """The last error as the caller is told it. A server that does not let the client in has said nothing of a try before."""
         refused = isinstance(error, ServerError) and error.code in _NOT_LET_IN
         if error.is_temporary or refused and self.maybe_applied:
-            return UnansweredError(request_id, f"request {request_id}: {error}")
+            return UnansweredError(request, f"request {request.id}: {error}")
         return error
 
 
@@ -145,8 +145,8 @@ class SessionRequests:
     def open(self, ttl_ms: int, capabilities: Mapping[str, str]) -> Request[str]:
         words = [b"SESSION.OPEN", b"ID", word(self.id), b"TTL", whole(ttl_ms, "ttl_ms")]
         if capabilities:
-            words += [b"CAP", b"%d" % len(capabilities), *flat((word(name), word(value)) for name, value in capabilities.items())]
-        return Request(words, text)
+            words += [b"CAP", b"%d" % len(capabilities), *flat((word(each), word(value)) for each, value in capabilities.items())]
+        return Request(words, name)
 
     def call(self, request_id: int, low: int, request: Request[T]) -> Request[T]:
         head = [b"SESSION.CALL", word(self.id), b"%d" % request_id, b"LOW", b"%d" % low]
@@ -192,7 +192,7 @@ class SessionRequests:
             pending=integer(parts.get("pending")),
             last_id=integer(parts.get("last_id")),
             attached=flag(parts.get("attached")),
-            capabilities={text(name): text(value) for name, value in pairs(parts.get("capabilities"))},
+            capabilities={name(each): name(value) for each, value in pairs(parts.get("capabilities"))},
         )
 
 
@@ -227,7 +227,7 @@ def ids(cursor: Word) -> Request[tuple[Word, list[str]]]:
 
     def read(reply: Reply) -> tuple[Word, list[str]]:
         following, names = row(reply, 2)
-        return raw(following), [text(name) for name in items(names)]
+        return raw(following), [name(each) for each in items(names)]
 
     return Request([b"SESSION.LIST", b"CURSOR", cursor], read)
 
@@ -243,9 +243,9 @@ def _read_pending(reply: Reply) -> PendingRequest:
 
 def _read_retried(reply: Reply) -> RetriedRequest:
     session_id, id_, payload, last_sent = row(reply, 4)
-    return RetriedRequest(integer(id_), raw(payload), text(session_id), time(last_sent))
+    return RetriedRequest(integer(id_), raw(payload), name(session_id), time(last_sent))
 
 
 def _read_hooks(reply: Reply) -> dict[Hook, str | None]:
     functions = named(reply)
-    return {"created": optional(functions.get("created"), text), "expired": optional(functions.get("expired"), text)}
+    return {"created": optional(functions.get("created"), name), "expired": optional(functions.get("expired"), name)}
