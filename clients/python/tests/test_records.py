@@ -148,6 +148,8 @@ async def test_values_that_are_none_are_refused_before_anything_is_sent(store: A
     for nothing in (store.put("r", {}), store.set_fields("r", {}), store.put("r", {"a": None}, replace=True)):
         with pytest.raises(ValueError, match="no fields"):
             await nothing
+    with pytest.raises(TypeError, match="list of values"):
+        await store.exchange("r", Exchange(remove="field"))
     with pytest.raises(TypeError, match="a name is text or bytes"):
         await store.get(7)
     assert await store.get("r") is None

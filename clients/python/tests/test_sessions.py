@@ -242,6 +242,20 @@ async def test_a_request_that_was_prepared_is_made_again_after_a_restart(session
     assert (await again.info()).low > unsent.id
 
 
+@pytest.mark.parametrize("face", [Face(is_async=True)], ids=["asyncio"])  # a thread cannot be given up
+async def test_a_prepared_request_that_is_cancelled_can_be_sent_again(sessions: Any, connect: Any, proxy: Proxy, face: Face) -> None:
+    session = await (await connect(url=proxy.url, response_timeout_ms=500)).sessions.open()
+    request = session.prepare("INCR", "n")
+    proxy.freeze()
+    with pytest.raises(asyncio.TimeoutError):
+        await asyncio.wait_for(request.send(), 0.1)
+    assert await session.call("INCR", "other") == 1
+    assert (await session.info()).low == request.id
+    assert list(await asyncio.gather(request.send(), request.send())) == [1, 1]
+    await session.call("INCR", "other")
+    assert (await session.info()).low == session.next_request_id - 1
+
+
 async def test_a_request_goes_another_way_when_its_connection_has_silently_died(sessions: Any, connect: Any, proxy: Proxy) -> None:
     session = await (await connect(url=proxy.url, response_timeout_ms=500)).sessions.open()
     assert await session.call("INCR", "n") == 1

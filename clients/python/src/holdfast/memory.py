@@ -19,6 +19,7 @@ Operation: TypeAlias = bytes | int
 #: As the server's setting `reg-buffer-max` has it.
 BUFFERED_MAX = 1024
 
+_U64_MAX = 2**64 - 1
 _INTEGER = re.compile(rb"(0|-?[1-9][0-9]*)\Z")
 _MAGIC = b"holdfast memory state 1\n"
 
@@ -47,12 +48,18 @@ class _Register:
         is_late = self.current is not None and version <= self.current.version
         return is_late or self.sealed is not None and version < self.sealed
 
+    def open_from(self) -> StateVersion | None:
+        """The lowest version that is not closed; None when there is none any more. Numbers begin at 1."""
+        least = self.sealed or StateVersion(0, 0 if self.kind == "pairs" else 1)
+        if self.current is None:
+            return least
+        following = _successor(self.current.version)
+        return None if following is None else max(following, least)
+
     def next_number(self) -> int | None:
         """The number that is due; None when there is none any more."""
-        sealed = self.sealed.round if self.sealed is not None else 1
-        if self.current is None:
-            return sealed
-        return None if self.current.version.epoch else max(self.current.version.round + 1, sealed)
+        following = self.open_from()
+        return following.round if following is not None and following.epoch == 0 else None
 
 
 class MemoryRegisters:
@@ -90,19 +97,20 @@ class MemoryRegisters:
         at = _checked(version)
         with self._lock:
             register = self._registers.get(key, _Register())
-            kind = _ordered_kind(version, register)
-            following = register.next_number()
-            if kind == "numbers" and (following is None or at.round <= following) or register.is_closed(at):
+            _ordered_kind(version, register)
+            is_open_from = register.open_from()
+            if is_open_from is None or at <= is_open_from:
                 return 0
             progress = _below(register, at)
-            if kind == "numbers":
+            if register.kind == "numbers":
                 progress = _without_gap(register, progress, StateVersion(0, at.round - 1))
             if progress:
                 _set(register, progress[-1])
-            if register.current is None or at > register.current.version:
+            # What was applied may have reached the seal already.
+            is_open_from = register.open_from()
+            if is_open_from is not None and at > is_open_from:
                 register.sealed = at
                 register.buffer = {each: operation for each, operation in register.buffer.items() if each >= at}
-            register.kind = register.kind or kind
             self._registers[key] = register
             return len(progress)
 
@@ -149,6 +157,12 @@ def _verdict(register: _Register, version: StateVersion, operation: Operation, k
     if kind is None or kind == "numbers" and register.next_number() == version.round:
         return "applied"
     return "buffered"
+
+
+def _successor(version: StateVersion) -> StateVersion | None:
+    if version.round < _U64_MAX:
+        return StateVersion(version.epoch, version.round + 1)
+    return StateVersion(version.epoch + 1, 0) if version.epoch < _U64_MAX else None
 
 
 def _is_same(one: Operation, other: Operation) -> bool:
@@ -211,7 +225,7 @@ def _ordered_kind(version: AnyVersion, register: _Register) -> Literal["numbers"
 
 def _checked(version: AnyVersion) -> StateVersion:
     at = state_version(version)
-    if not all(0 <= part < 2**64 for part in at):
+    if not all(0 <= part <= _U64_MAX for part in at):
         raise _refusal(f"the version must be a whole number of 64 bits, or two of them as epoch.round, not '{at}'")
     return at
 

@@ -214,6 +214,7 @@ def compare_and_swap(key: Key, field: str, expected: Value, value: Value) -> Req
 
 def exchange(key: Key, wanted: Exchange) -> Request[Outcome]:
     values, removed = _split(wanted.set)
+    counted_list(wanted.remove)  # which refuses a single name
     removed += wanted.remove
     lifetime = _lifetime(wanted.lifetime)
     # IF is always there, even if it is empty: three words alone behind the key are HCAS's short form.

@@ -39,7 +39,7 @@ from ..sessions import (
 from ..words import Key, Value, name_of, whole
 from .connections import Connections
 from .operations import Operations
-from .runtime import Flag, Messages, drop, is_set_within, sleep, start
+from .runtime import Flag, Lock, Messages, drop, is_set_within, sleep, start
 
 T = TypeVar("T")
 
@@ -79,7 +79,14 @@ class Session(Operations):
         return self._numbers.following
 
     def ask(self, request: Request[T]) -> T:
-        return PreparedRequest(self, self._numbers.begin(), request).send()
+        prepared = PreparedRequest(self, self._numbers.begin(), request)
+        try:
+            return prepared.send()
+        except UnansweredError:
+            raise  # which has the request
+        except BaseException:
+            self._numbers.end(prepared.id)  # nothing can send it again
+            raise
 
     def call(self, *words: Value) -> Reply:
         """Runs a command once, and returns its reply. If connections are lost it is sent again under its number, for as long as the
@@ -172,8 +179,8 @@ class Session(Operations):
         try:
             reply = self._insist(prepared, lambda: self._requests.call(prepared.id, self._numbers.low(), request))
         except UnansweredError:
-            raise  # its number stays open, to be sent again
-        except BaseException:
+            raise  # its number stays open, to be sent again; so it does when the caller is cancelled
+        except Exception:
             self._numbers.end(prepared.id)
             raise
         self._numbers.end(prepared.id)
@@ -234,6 +241,8 @@ class PreparedRequest(Generic[T]):
         self._request = request
         #: Its reply, once it has come.
         self._reply: list[T] = []
+        #: Of two that send it at a time, the second gets what the first has got.
+        self._turn = Lock()
 
     @property
     def id(self) -> int:
@@ -248,9 +257,10 @@ class PreparedRequest(Generic[T]):
     def send(self) -> T:
         """Sends it, and sends it again when connections are lost, for as long as the session retries. Returns its reply; that of the first
         time, if it has run before. After an UnansweredError it may be called again, now or later."""
-        if not self._reply:
-            self._reply.append(self._session._settle(self, self._request))
-        return self._reply[0]
+        with self._turn:
+            if not self._reply:
+                self._reply.append(self._session._settle(self, self._request))
+            return self._reply[0]
 
     def forget(self) -> None:
         """Gives it up: the server need not keep its reply any more. Whether it has run is then not known."""
