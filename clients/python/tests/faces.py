@@ -73,7 +73,7 @@ class Face:
     def memory_state(self, *args: Any) -> Any:
         return holdfast.asyncio.MemoryState(*args) if self.is_async else Awaited(holdfast.MemoryState(*args))
 
-    def node(self, name: str, backend: Any, checkpoint: str) -> Any:
+    def node(self, name: str, backend: Any, checkpoint: str | None) -> Any:
         if self.is_async:
             return holdfast.asyncio.StatefulNode[Any, Any](name, backend, checkpoint)
         return Awaited(holdfast.StatefulNode[Any, Any](name, backend._twin, checkpoint))

@@ -123,6 +123,23 @@ async def test_a_watch_begins_where_it_is_told_and_goes_on_after_a_crash(store: 
             pass
 
 
+async def test_a_cell_that_was_made_anew_between_two_waits_is_seen(store: Any, face: Any) -> None:
+    cell, stop = store.cell("leader"), face.flag()
+    for value in "ab":
+        await cell.set(value)
+    seen: list[Any] = []
+    async for change in cell.watch(stop=stop, after=1):
+        seen.append(change and (change.value, change.version))
+        if len(seen) == 1:
+            # The watch is between two waits now. The version is the same, the cell is not.
+            await cell.delete()
+            for value in "cd":
+                await cell.set(value)
+        if len(seen) == 4:
+            stop.set()
+    assert seen == [("b", 2), None, ("c", 1), ("d", 2)]
+
+
 async def test_several_cells_at_one_instant(store: Any) -> None:
     await store.cell("a", codec.integer).set(1)
     await store.cell(b"\xff", codec.integer).set(2)

@@ -44,6 +44,13 @@ def test_low_is_the_lowest_request_without_a_reply() -> None:
     assert (numbers.low(), numbers.begin()) == (5, 5)
     numbers.begin_again(9)
     assert (numbers.low(), numbers.following) == (5, 10)
+    resumed = RequestNumbers(5)
+    resumed.begin_as(3)
+    resumed.begin_as(7)
+    assert (resumed.low(), resumed.begin()) == (3, 8)
+    for taken in (3, 5, 6, 7, 8):
+        with pytest.raises(ValueError, match="its own send"):
+            resumed.begin_as(taken)
 
 
 def test_of_threads_that_share_a_session_each_has_its_own_numbers() -> None:
@@ -134,15 +141,18 @@ async def test_errors_are_replies_too(sessions: Any) -> None:
     await session.call("HSET", "h", "f", "1")
     with pytest.raises(WrongTypeError):
         await session.call("INCR", "h")
+    with pytest.raises(ValueError):
+        session.prepare("INCR", "g", request_id=2)
+    again = await sessions.resume(session.id, session.next_request_id)
     with pytest.raises(WrongTypeError):
-        await session.prepare("INCR", "h", request_id=2).send()
+        await again.prepare("INCR", "h", request_id=2).send()
     with pytest.raises(MismatchError):
-        await session.prepare("INCR", "g", request_id=2).send()
+        await again.prepare("INCR", "g", request_id=2).send()
     with pytest.raises(ServerError):
-        await session.call("NOSUCHCOMMAND")
-    assert await session.call("HGET", "h", "f") == b"1"
+        await again.call("NOSUCHCOMMAND")
+    assert await again.call("HGET", "h", "f") == b"1"
     with pytest.raises(EvictedError):
-        await session.prepare("HSET", "h", "f", "1", request_id=1).send()
+        await again.prepare("HSET", "h", "f", "1", request_id=1).send()
 
 
 async def test_records_cells_and_runs_through_a_session(sessions: Any, store: Any) -> None:
@@ -224,8 +234,8 @@ async def test_a_request_that_was_prepared_is_made_again_after_a_restart(session
     repeated = again.prepare(*stored[2], request_id=stored[1])
     assert await repeated.send() == 1  # the reply that it had
     assert await again.call("INCR", "n") == 2
-    with pytest.raises(MismatchError):
-        await again.prepare("INCR", "other", request_id=3).send()
+    with pytest.raises(ValueError):
+        again.prepare("INCR", "other", request_id=3)
     for wrong in ("1", True):
         with pytest.raises(TypeError):
             again.prepare("INCR", "n", request_id=wrong)

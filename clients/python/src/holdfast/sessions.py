@@ -77,6 +77,8 @@ class RequestNumbers:
     """The numbers of a session's requests. One is open until its reply has come; LOW is the lowest open one. Threads may share it."""
 
     def __init__(self, following: int) -> None:
+        #: From here on the numbers are those that this program gives.
+        self._first = following
         self._following = following
         self._open: set[int] = set()
         self._lock = Lock()
@@ -93,10 +95,21 @@ class RequestNumbers:
             self._open.add(number)
             return number
 
+    def begin_as(self, number: int) -> None:
+        """Takes the number that a request had in an earlier program. One that this program has given is a ValueError: its request has
+        it, and can be sent again."""
+        with self._lock:
+            if self._first <= number < self._following or number in self._open:
+                raise ValueError(f"{number} is the number of a request of this session, which is sent again with its own send()")
+            self._begin_again(number)
+
     def begin_again(self, number: int) -> None:
         with self._lock:
-            self._open.add(number)
-            self._following = max(self._following, number + 1)
+            self._begin_again(number)
+
+    def _begin_again(self, number: int) -> None:
+        self._open.add(number)
+        self._following = max(self._following, number + 1)
 
     def end(self, number: int) -> None:
         with self._lock:

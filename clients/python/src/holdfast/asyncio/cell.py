@@ -68,12 +68,13 @@ class Cell(Generic[T]):
     async def _watch(
         self, seen: int | None, stop: Flag, wait_ms: int, on_retry: Callable[[HoldfastError], None] | None
     ) -> AsyncIterator[Version[T] | None]:
+        seen_at_us: int | None = None
         while not stop.is_set():
             try:
                 if seen is None:
                     now = await self.get()
-                    seen = now.version if now is not None else 0
-                changes = await self._changes(seen, wait_ms)
+                    seen, seen_at_us = (now.version, now.updated_at_us) if now is not None else (0, None)
+                changes = await self._changes(seen, seen_at_us, wait_ms)
             except HoldfastError as error:
                 if not error.is_temporary:
                     raise
@@ -82,16 +83,17 @@ class Cell(Generic[T]):
                 await sleep(PAUSE_S)
                 continue
             for change in changes:
-                seen = change.version if change is not None else 0
+                seen, seen_at_us = (change.version, change.updated_at_us) if change is not None else (0, None)
                 yield change
                 if stop.is_set():
                     return
 
-    async def _changes(self, seen: int, wait_ms: int) -> "list[Version[T] | None]":
+    async def _changes(self, seen: int, seen_at_us: int | None, wait_ms: int) -> "list[Version[T] | None]":
         """Waits for the changes behind a version. None of them when the wait is over."""
         now = await self.wait_after(seen, wait_ms) or await self.get()
-        if now is None or now.version < seen:
-            return [None] if seen > 0 else []  # it is gone, or was made anew
+        # A cell that was made anew begins at 1, and has another time if it has got to the same version.
+        if now is None or now.version < seen or now.version == seen and seen_at_us not in (None, now.updated_at_us):
+            return [None] if seen > 0 else []
         between = now.version - seen - 1
         if between <= 0:
             return [now] if between == 0 else []

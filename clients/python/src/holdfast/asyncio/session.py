@@ -95,12 +95,12 @@ class Session(Operations):
     def prepare(self, *words: Value, request_id: int | None = None) -> "PreparedRequest[Reply]":
         """A command with its number, to be sent, and sent again after an UnansweredError: the same words under the same number. A program
         that stores its words and its id before it sends it can go on after a crash of its own: `sessions.resume`, and `prepare`
-        with that `request_id`. Until it has its reply or is forgotten, the server keeps the replies of later requests too."""
+        with that `request_id`, before the session sends anything else. Other words than the request had are a MismatchError. Until it has its reply or is forgotten, the server keeps the replies of later requests too."""
         request = sessions.command(words)
         if request_id is None:
             request_id = self._numbers.begin()
         else:
-            self._numbers.begin_again(int(whole(request_id, "request_id")))
+            self._numbers.begin_as(int(whole(request_id, "request_id")))
         return PreparedRequest(self, request_id, request)
 
     async def push(self, session_id: str, payload: Value) -> int:
