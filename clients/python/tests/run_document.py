@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-_FENCE = re.compile(r"^(?P<before><!-- not run: .+ -->\n)?```python\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE)
+_FENCE = re.compile(r"^(?P<before><!-- not run: .+ -->\n\n?)?```python\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE)
 _DEFAULT_PORT = 6379
 
 

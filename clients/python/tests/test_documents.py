@@ -26,14 +26,53 @@ def empty_server() -> Iterator[Server]:
 def test_the_python_of_a_document_runs_on_an_empty_server(document: Path, empty_server: Server) -> None:
     if document.parent == PACKAGE and empty_server.answer("TXN.BEGIN", "READONLY") != "b'OK'":
         pytest.skip("the server has no TXN.BEGIN READONLY")
-    run = subprocess.run(
-        [sys.executable, "-W", "error", Path(__file__).with_name("run_document.py"), document, str(empty_server.port)],
+    run(document, empty_server)
+
+
+def run(document: Path, server: Server) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", Path(__file__).with_name("run_document.py"), document, str(server.port)],
         env={**os.environ, "PYTHONPATH": str(PACKAGE / "src")},
         capture_output=True,
         text=True,
         timeout=120,
     )
-    assert (run.returncode, run.stderr) == (0, ""), run.stdout + run.stderr
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+
+
+#: Loses the connection of the plain transaction before each of its commands, in turn.
+LOSE_CONNECTION = """
+other = redis.Redis(decode_responses=True)
+
+def lose_before(command):
+    execute = redis.Redis.execute_command
+
+    def lose(self, *words, **options):
+        if words[0] == command:
+            other.client_kill_filter(_type="normal", skipme=True)
+        return execute(self, *words, **options)
+
+    redis.Redis.execute_command = lose
+    try:
+        transfer("account:1", "account:2", 30)
+    except redis.ConnectionError:
+        return
+    finally:
+        redis.Redis.execute_command = execute
+    raise AssertionError("the loss is an error")
+
+for command in ("GET", "DECRBY", "INCRBY", "TXN.COMMIT"):
+    before = other.mget("account:1", "account:2")
+    lose_before(command)
+    assert other.mget("account:1", "account:2") == before, command
+"""
+
+
+def test_the_plain_transaction_of_the_documents_cannot_be_left(tmp_path: Path, empty_server: Server) -> None:
+    [plain] = [code for _, code in blocks(ROOT / "docs" / "cells.md") if "TXN.BEGIN" in code]
+    document = tmp_path / "cells.md"
+    document.write_text(f"```python\n{plain}{LOSE_CONNECTION}```\n")
+    run(document, empty_server)
 
 
 def test_the_python_of_the_documents_is_typed(tmp_path: Path) -> None:
