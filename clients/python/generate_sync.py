@@ -26,6 +26,7 @@ IMPORTS = {"import redis.asyncio as redis": "import redis", "from redis.asyncio.
 SENTENCES = {
     "Tasks may share a session": "Threads may share a session",
     "Tasks of one event loop may share a store": "Threads may share a store",
+    "Tasks that share the node": "Threads that share the node",
     "Tasks that share the transaction": "Threads that share the transaction",
     "transactions, for asyncio.": "transactions, for programs that block.",
     "It ends with its task, or within half a second after `stop`, an asyncio.Event, is set":

@@ -11,10 +11,11 @@ import holdfast.asyncio
 
 _TALKERS = (
     holdfast.Store, holdfast.Cell, holdfast.Run, holdfast.ExactlyOnceState, holdfast.Queue, holdfast.Job, holdfast.Transaction,
-    holdfast.Sessions, holdfast.Session,
+    holdfast.Sessions, holdfast.Session, holdfast.Branch, holdfast.PreparedRequest, holdfast.ReadTransaction, holdfast.MemoryState,
+    holdfast.StatefulNode,
 )  # fmt: skip
 #: Methods that ask nothing.
-_PLAIN = {"cell", "run", "exactly_once_state", "request", "forget"}
+_PLAIN = {"cell", "branch", "run", "exactly_once_state", "request", "prepare", "forget"}
 _END = object()
 
 
@@ -28,14 +29,16 @@ class Awaited:
         attribute = getattr(self._twin, name)
         if isinstance(attribute, _TALKERS):
             return Awaited(attribute)
-        if name == "client" or not callable(attribute):
+        if name in {"client", "words", "id"} or not callable(attribute):
             return attribute
         if name in _PLAIN:
             return lambda *args, **options: awaited(attribute(*args, **options))
-        if name in {"find", "runs", "follow", "ids"}:
+        if name in {"scan", "runs", "follow", "ids", "cells", "watch"}:
             return lambda *args, **options: _iterate(attribute(*args, **options))
         if name == "transaction":
             return lambda tries, body: _transaction(attribute, tries, body)
+        if name == "read_transaction":
+            return lambda body: _transaction(lambda _tries, blocking: attribute(blocking), 1, body)
         if name == "serve":
             return lambda handler, **options: _serve(attribute, handler, options)
 
@@ -66,6 +69,14 @@ class Face:
 
     def queue(self, store: Any, config: holdfast.QueueConfig) -> Any:
         return holdfast.asyncio.Queue(store, config) if self.is_async else Awaited(holdfast.Queue(store._twin, config))
+
+    def memory_state(self, *args: Any) -> Any:
+        return holdfast.asyncio.MemoryState(*args) if self.is_async else Awaited(holdfast.MemoryState(*args))
+
+    def node(self, name: str, backend: Any, checkpoint: str | None) -> Any:
+        if self.is_async:
+            return holdfast.asyncio.StatefulNode[Any, Any](name, backend, checkpoint)
+        return Awaited(holdfast.StatefulNode[Any, Any](name, backend._twin, checkpoint))
 
     def flag(self) -> Any:
         """What ends `follow` and `serve`."""

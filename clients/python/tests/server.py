@@ -13,7 +13,9 @@ import redis
 
 
 class Server:
-    def __init__(self) -> None:
+    def __init__(self, binary: str | None = None, *options: str) -> None:
+        """HOLDFAST_BIN, or another binary that takes the same options, such as a redis-server."""
+        self._command = [binary or os.environ["HOLDFAST_BIN"], *options]
         self.port = free_port()
         self.url = f"redis://127.0.0.1:{self.port}"
         self._directory = tempfile.TemporaryDirectory(prefix="holdfast-py-")
@@ -25,7 +27,7 @@ class Server:
         options = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", self._directory.name]
         with log.open("ab") as output:
             self._process = subprocess.Popen(
-                [os.environ["HOLDFAST_BIN"], *options], stdin=subprocess.DEVNULL, stdout=output, stderr=output
+                [*self._command, *options], stdin=subprocess.DEVNULL, stdout=output, stderr=output
             )
         while not self._answers():
             if self._process.poll() is not None:
@@ -62,6 +64,14 @@ class Server:
             known = client.execute_command("COMMAND INFO", *commands)
         found = known if isinstance(known, list) else list(known.values())
         return [name for name, row in zip(commands, found) if not row]
+
+    def answer(self, *words: str) -> str:
+        """What it says to a command: the reply, or the error."""
+        with redis.Redis(port=self.port, protocol=2) as client:
+            try:
+                return str(client.execute_command(*words))
+            except redis.ResponseError as error:
+                return str(error)
 
     def _answers(self) -> bool:
         try:

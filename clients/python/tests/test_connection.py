@@ -54,7 +54,7 @@ async def test_a_request_that_is_made_while_the_server_is_away_is_answered_when_
     put, claimed = asyncio.ensure_future(due.put("r", {"b": 2})), asyncio.ensure_future(due.claim(CLAIM))
     await asyncio.sleep(0.1)
     await asyncio.to_thread(server.run)
-    assert await put == 1
+    await put
     await due.put("job:1", {"state": "pending", "run_at": 1})
     assert [each.key for each in await claimed] == ["job:1"]
     assert (await due.get("r")).to_dict() == {"a": "1", "b": "2"}
@@ -82,7 +82,7 @@ async def test_a_server_that_is_silent_is_unavailable(connect: Any, due: Any, se
                 await request
     finally:
         server.resume()
-    assert await hasty.put("r", {"a": 2}) in (0, 1)
+    await hasty.put("r", {"a": 2})
     assert await hasty.claim(BRIEF) == []
 
 
@@ -166,6 +166,8 @@ def scripted(face: Face, loop: asyncio.AbstractEventLoop) -> Iterator[Callable[.
                         connection.sendall(b"+PONG\r\n")
                     elif words[0] == b"CLIENT":
                         connection.sendall(b"+OK\r\n")
+                    elif words[0] == b"COMMAND":
+                        connection.sendall(b"-NOPERM this user may not ask\r\n")
                     else:
                         requests.append(words[0])
                         connection.sendall(answers[min(len(requests), len(answers)) - 1])

@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 from server import Server
 
-from holdfast import ReplyError, ServerError, StateVersion, UnavailableError, codec
+from holdfast import ReplyError, Restored, ServerError, StateVersion, UnavailableError, codec
+
+
+def skip_without_ordered_pairs(server: Server) -> None:
+    if server.answer("REG.PUT", "probe", "1.1", "v", "ORDERED") != "b'BUFFERED'":
+        pytest.skip("the server has no ordered versions with an epoch")
+    server.answer("DEL", "probe")
 
 
 async def test_an_update_is_applied_once_and_never_goes_back(store: Any) -> None:
@@ -59,14 +65,61 @@ async def test_a_snapshot_brings_the_state_back_with_its_position(store: Any) ->
     await state.put("a", 5, 5)
     await state.put("c", 5, 5)
     await others.put("a", 10, 2)
-    assert await state.merge(snapshot) == b"offset 2"
+    assert await state.merge(snapshot) == Restored(0, b"offset 2")
     assert await state.get("a") == (5, (0, 5))
-    assert await state.restore(snapshot) == b"offset 2"
+    assert await state.restore(snapshot) == Restored(2, b"offset 2")
     assert await state.mget(["a", "b", "c"]) == [(1, (0, 1)), (2, (0, 1)), None]
     assert await others.get("a") == (10, (0, 2))
     with pytest.raises(ServerError):
         await state.restore(snapshot[:-1])
-    assert await state.restore(await state.snapshot()) is None
+    with pytest.raises(TypeError):
+        await state.restore("snapshot")
+    assert await state.restore(await state.snapshot()) == Restored(2, None)
+
+
+async def test_a_restore_fills_the_state_that_it_is_called_on(store: Any) -> None:
+    a, b = store.exactly_once_state("a/"), store.exactly_once_state("b/")
+    await a.put("k", "one", 1)
+    snapshot = await a.snapshot()
+    assert await a.checkpoint("check", "7") == 1
+    await a.put("k", "two", 2)
+    await b.put("other", "goes", 1)
+    assert await b.restore(snapshot) == Restored(1, None)
+    assert [await b.get("k"), await b.get("other")] == [("one", (0, 1)), None]
+    assert await a.get("k") == ("two", (0, 2))
+    await b.put("k", "three", 3)
+    assert await b.merge_checkpoint("check") == Restored(0, b"7")
+    assert await b.restore_checkpoint("check") == Restored(1, b"7")
+    assert [await a.get("k"), await b.get("k")] == [("two", (0, 2)), ("one", (0, 1))]
+
+
+async def test_keys_and_prefixes_are_any_bytes(store: Any) -> None:
+    state = store.exactly_once_state(b"\xff/")
+    assert await state.put(b"\x00\xfe", "v", 1) == "applied"
+    assert await state.mget(["none", b"\x00\xfe"]) == [None, ("v", (0, 1))]
+    assert state.prefix == "\udcff/"
+    assert await store.exactly_once_state(state.prefix).get("\x00\udcfe") == ("v", (0, 1))
+    assert await state.restore(await state.snapshot()) == Restored(1, None)
+    with pytest.raises(TypeError):
+        await state.get(7)
+
+
+async def test_ordered_versions_with_an_epoch_wait_for_the_seal(store: Any, server: Server) -> None:
+    skip_without_ordered_pairs(server)
+    counts = store.exactly_once_state("c/", codec.integer)
+    assert await counts.add_ordered("n", (1, 5), 100) == "buffered"
+    assert await counts.put_ordered("n", 7, (1, 2)) == "buffered"
+    assert await counts.add_ordered("n", (0, 1), 1) == "buffered"
+    assert await counts.add_ordered("n", (0, 1), 1) == "buffered"
+    assert await counts.add_ordered("n", (0, 1), 2) == "mismatch"
+    assert await counts.get("n") is None
+    assert await counts.seal("n", (1, 5)) == 2
+    assert await counts.get("n") == (7, (1, 2))
+    assert await counts.add_ordered("n", (1, 4), 1) == "stale"
+    assert await counts.seal("n", (2, 0)) == 1
+    assert await counts.get("n") == (107, (1, 5))
+    with pytest.raises(ServerError):
+        await counts.add_ordered("n", 9, 1)
 
 
 async def test_a_checkpoint_is_kept_at_the_server(store: Any, server: Server) -> None:
@@ -77,12 +130,16 @@ async def test_a_checkpoint_is_kept_at_the_server(store: Any, server: Server) ->
     await state.put("a", 2, 2)
     await asyncio.to_thread(server.kill)
     await asyncio.to_thread(server.run)
-    assert await state.merge_checkpoint("check") == b"\x00offset"
+    assert await state.merge_checkpoint("check") == Restored(0, b"\x00offset")
     assert await state.get("a") == (2, (0, 2))
-    assert await state.restore_checkpoint("check") == b"\x00offset"
+    assert await state.restore_checkpoint("check") == Restored(1, b"\x00offset")
     assert await state.get("a") == (1, (0, 1))
     assert await state.checkpoint("check") == 1
-    assert await state.restore_checkpoint("check") is None
+    assert await state.restore_checkpoint("check") == Restored(1, None)
+    assert await state.merge_checkpoint("none") is None
+    await store.put("record", {"a": 1})
+    with pytest.raises(ServerError):
+        await state.restore_checkpoint("record")
 
 
 async def test_input_that_is_replayed_after_a_crash_counts_once(store: Any, server: Server) -> None:

@@ -8,7 +8,7 @@ from conftest import eventually
 from faces import Face
 from server import Server
 
-from holdfast import ClosedError, HoldfastError, NewEvent, ServerError, UnavailableError
+from holdfast import ClosedError, HoldfastError, Lag, NewEvent, ServerError, UnavailableError
 
 
 async def append(run: Any, number: int) -> None:
@@ -142,3 +142,14 @@ async def test_it_says_that_the_server_is_away_and_goes_on_when_it_is_back(store
     await append(run, 2)
     assert await following == [1, 2]
     assert all(isinstance(error, UnavailableError) for error in away)
+
+
+async def test_its_lag_is_told_after_each_page(store: Any, face: Face) -> None:
+    run, stop, lags = store.run("r"), face.flag(), list[Lag]()
+    for number in range(1, 6):
+        await append(run, number)
+    following = asyncio.ensure_future(seen(run, 9, stop=stop, page_size=2, on_lag=lags.append))
+    await eventually(lambda: len(lags) >= 3)
+    stop.set()
+    assert await following == [1, 2, 3, 4, 5]
+    assert [lag.events for lag in lags[:3]] == [3, 1, 0] and lags[2].age_ms == 0

@@ -1,10 +1,11 @@
-"""Records: put, compare and swap, exchange, find, indexes, claim and sweep."""
+"""Records: put, fields, compare and swap, exchange, scan, indexes, claim and sweep."""
 
 import asyncio
 from typing import Any
 
 import pytest
 from conftest import collect, eventually
+from server import Server
 
 from holdfast import (
     Claim,
@@ -27,8 +28,8 @@ DUE = IndexDefinition(prefixes=["job:"], field="run_at", only=("state", ["pendin
 
 async def test_put_get_and_delete(store: Any) -> None:
     assert await store.get("r") is None
-    assert await store.put("r", {"state": "pending", "attempt": 0, "big": 2**63, "bytes": EVERY_BYTE, "half": 0.5}) == 5
-    assert await store.put("r", {"state": "done", "grün": bytearray(b"x")}) == 1
+    await store.put("r", {"state": "pending", "attempt": 0, "big": 2**63, "bytes": EVERY_BYTE, "half": 0.5})
+    await store.put("r", {"state": "done", "grün": bytearray(b"x")})
     fields = await store.get("r")
     assert set(fields) == {"state", "attempt", "big", "bytes", "half", "grün"}
     assert (fields.text("state"), fields.integer("attempt"), fields.integer("big")) == ("done", 0, 2**63)
@@ -42,7 +43,7 @@ async def test_put_get_and_delete(store: Any) -> None:
 
 async def test_put_with_a_lifetime_a_stamp_and_in_place_of_all_fields(store: Any, face: Any) -> None:
     await store.put("r", {"old": 1})
-    assert await store.put("r", {"new": 1}, replace=True, lifetime=Lifetime(ms=60_000), stamp={"at": -1000}) == 2
+    await store.put("r", {"new": 1}, replace=True, lifetime=Lifetime(ms=60_000), stamp={"at": -1000})
     fields = await store.get("r")
     assert set(fields) == {"at", "new"} and fields.integer("at") > 1_700_000_000_000
     assert await face.command(store.client, "PTTL", "r") > 0
@@ -50,8 +51,87 @@ async def test_put_with_a_lifetime_a_stamp_and_in_place_of_all_fields(store: Any
     assert await face.command(store.client, "PEXPIRETIME", "r") == 4_102_444_800_000
 
 
+async def test_a_record_has_its_time_to_live(store: Any) -> None:
+    await store.put("r", {"a": 1}, 60_000)
+    record = await store.get("r")
+    assert 0 < record.ttl_ms <= 60_000 and dict(record) == {"a": b"1"}
+    await store.put("r", {"a": 2})
+    assert (await store.get("r")).ttl_ms is not None  # it stays
+    await store.put("r", {"a": 3}, lifetime=Lifetime(persist=True))
+    assert (await store.get("r")).ttl_ms is None
+    await store.set_field("r", "b", 1)
+    await store.put("r", {"c": 1}, 60_000, replace=True)
+    record = await store.get("r")
+    assert record.to_dict() == {"c": "1"} and record.ttl_ms is not None
+
+
+async def test_single_fields_and_fields_that_are_removed(store: Any) -> None:
+    assert await store.get_field("r", "a") is None
+    await store.set_field("r", "a", EVERY_BYTE)
+    await store.set_fields("r", {"b": 1, "c": "x"})
+    assert [await store.get_field("r", field) for field in "abcd"] == [EVERY_BYTE, b"1", b"x", None]
+    await store.set_fields("r", {"a": None, "b": 2, "d": None})
+    assert (await store.get("r")).to_dict() == {"b": "2", "c": "x"}
+    await store.put("r", {"b": None, "e": 5}, 60_000)
+    record = await store.get("r")
+    assert record.to_dict() == {"c": "x", "e": "5"} and record.ttl_ms is not None
+    await store.put("r", {"c": None, "f": 6, "g": None}, replace=True)
+    assert (await store.get("r")).to_dict() == {"f": "6"}
+    assert (await store.exchange("r", Exchange(expected={"f": 6}, set={"f": None, "g": 7}))).applied
+    assert (await store.get("r")).to_dict() == {"g": "7"}
+    await store.set_field("r", "g", None)
+    assert await store.get("r") is None
+    await store.set_fields("none", {"a": None})
+    assert await store.get("none") is None
+
+
+async def test_a_key_that_is_not_utf_8_ends_nothing(store: Any) -> None:
+    strange = b"job:\xff\x00\xc3"
+    await store.create_index("due", IndexDefinition(prefixes=[b"job:"], field="run_at"))
+    await store.put(strange, {"state": "pending", "run_at": 1, "\udcfe": "field"})
+    await store.put("job:ü", {"state": "pending", "run_at": 2})
+    expected = ["job:\udcff\x00\udcc3", "job:ü"]
+    assert sorted([found.key for found in await collect(store.scan(b"job:"))]) == sorted(expected)
+    assert [each.key for each in await store.range("due", "-inf", "+inf")] == expected
+    claim = Claim(indexes=["due"], set={"state": "running"}, count=2)
+    assert [each.key for each in await store.claim(claim)] == expected
+    sweep = Sweep(index="due", before=10, set={"state": "pending"})
+    assert [each.key for each in await store.sweep(sweep)] == expected
+    # What was read as text is the key itself.
+    assert await store.get(expected[0]) == await store.get(strange) != None  # noqa: E711
+    assert (await store.get(strange)).text("\udcfe") == "field"
+    assert [found.key for found in await collect(store.scan(b"job:\xff"))] == expected[:1]
+    assert await store.delete(expected[0]) is True
+    assert await store.get(strange) is None
+
+
+async def test_rows_have_their_time_to_live(store: Any) -> None:
+    await store.create_index("by-at", IndexDefinition(prefixes=["job:"], field="at"))
+    await store.put("job:1", {"at": 1}, 60_000)
+    await store.put("job:2", {"at": 2})
+    rows = [
+        await collect(store.scan("job:", filters=[Filter.ge("at", 1)])),
+        await store.range("by-at", 1, 2),
+        await store.claim(Claim(indexes=["by-at"], set={"state": "running"}, count=2, fields=["state"])),
+    ]
+    for each in rows:
+        first, second = sorted(each, key=lambda row: str(row.key))
+        assert 0 < first.ttl_ms <= 60_000 and second.ttl_ms is None
+
+
+async def test_ping(connect: Any, store: Any, server: Server) -> None:
+    assert await store.ping() is True
+    other = await connect(response_timeout_ms=3_600_000)
+    await asyncio.to_thread(server.kill)
+    assert await other.ping() is False  # at once
+    await asyncio.to_thread(server.run)
+    assert await other.ping() is True
+    await other.close()
+    assert await other.ping() is False
+
+
 async def test_values_that_are_none_are_refused_before_anything_is_sent(store: Any) -> None:
-    for wrong in (None, True, [1], {"a": 1}):
+    for wrong in (True, [1], {"a": 1}):
         with pytest.raises(TypeError):
             await store.put("r", {"a": wrong})
     for number in (float("nan"), float("inf")):
@@ -60,9 +140,18 @@ async def test_values_that_are_none_are_refused_before_anything_is_sent(store: A
     with pytest.raises(TypeError):
         await store.put("r", {"a": 1}, stamp={"at": 1.5})
     with pytest.raises(TypeError, match="list of values"):
-        await store.find("r", filters=[Filter.is_in("state", "pending")]).__anext__()
+        await store.scan("r", filters=[Filter.is_in("state", "pending")]).__anext__()
     with pytest.raises(ValueError):
         Lifetime(ms=1, persist=True)
+    with pytest.raises(ValueError, match="one lifetime"):
+        await store.put("r", {"a": 1}, 1000, lifetime=Lifetime(persist=True))
+    for nothing in (store.put("r", {}), store.set_fields("r", {}), store.put("r", {"a": None}, replace=True)):
+        with pytest.raises(ValueError, match="no fields"):
+            await nothing
+    with pytest.raises(TypeError, match="list of values"):
+        await store.exchange("r", Exchange(remove="field"))
+    with pytest.raises(TypeError, match="a name is text or bytes"):
+        await store.get(7)
     assert await store.get("r") is None
 
 
@@ -95,22 +184,22 @@ async def test_an_exchange_has_conditions_changes_and_a_lifetime(store: Any, fac
     assert (await store.get("s")).to_dict() == {"state": "y"}
 
 
-async def test_finds_records_under_a_prefix_with_filters_over_many_pages(store: Any, face: Any) -> None:
+async def test_scans_records_under_a_prefix_with_filters_over_many_pages(store: Any, face: Any) -> None:
     await asyncio.gather(*(store.put(f"job:{i}", {"n": i, "kind": "b" if i % 3 else "a"}) for i in range(1200)))
     await store.put("other:1", {"n": 1})
     await face.command(store.client, "SET", "job:string", "no record")
-    assert {found.key for found in await collect(store.find("job:"))} == {f"job:{i}" for i in range(1200)}
+    assert {found.key for found in await collect(store.scan("job:"))} == {f"job:{i}" for i in range(1200)}
     filters = [Filter.lt("n", 100), Filter.is_in("kind", ["a", "c"])]
-    some = await collect(store.find("job:", filters=filters, fields=["n"]))
+    some = await collect(store.scan("job:", filters=filters, fields=["n"]))
     assert sorted(found.fields.integer("n") for found in some) == list(range(0, 100, 3))
     assert all(len(found.fields) == 1 for found in some)
     for op, count in ((Filter.eq, 1), (Filter.ne, 1199), (Filter.le, 6), (Filter.gt, 1194), (Filter.ge, 1195)):
-        assert len(await collect(store.find("job:", filters=[op("n", 5)]))) == count
-    assert len(await collect(store.find("job:", filters=[Filter.not_in("n", [1, 2])]))) == 1198
-    assert len(await collect(store.find("job:", limit=700))) == 700
-    assert await collect(store.find("job:", limit=0)) == []
-    with pytest.raises(ServerError):
-        await collect(store.find("job:", limit=-1))
+        assert len(await collect(store.scan("job:", filters=[op("n", 5)]))) == count
+    assert len(await collect(store.scan("job:", filters=[Filter.not_in("n", [1, 2])]))) == 1198
+    assert len(await collect(store.scan("job:", limit=700))) == 700
+    assert await collect(store.scan("job:", limit=0)) == []
+    with pytest.raises(ValueError):
+        await collect(store.scan("job:", limit=-1))
 
 
 async def test_an_index_keeps_records_in_order(store: Any, face: Any) -> None:

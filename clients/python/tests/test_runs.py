@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from conftest import collect, eventually
 
-from holdfast import Behind, Duplicate, NewEvent, RunSnapshot, ServerError, StepSnapshot, codec, snapshot_reducer
+from holdfast import Behind, Duplicate, Lag, NewEvent, RunSnapshot, ServerError, StepSnapshot, codec, snapshot_reducer
 
 
 async def test_an_event_is_appended_once(store: Any) -> None:
@@ -63,6 +63,35 @@ async def test_all_parts_of_an_event_come_back(store: Any) -> None:
     assert len(event.idempotency_key) == 64
     with pytest.raises(TypeError):
         await plain.append(NewEvent("Y", None, engine_run_ref=7))
+
+
+async def test_attributes_come_back_as_they_were(store: Any) -> None:
+    run = store.run("r")
+    every_byte = bytes(range(256))
+    await run.append(NewEvent("X", 1, attributes={"tenant": "acme", "n": 7, "bytes": every_byte, "\udcff": ""}))
+    await run.append(NewEvent("Y", 2))
+    first, second = await run.events()
+    assert dict(first.attributes) == {"tenant": b"acme", "n": b"7", "bytes": every_byte, "\udcff": b""}
+    assert (first.attributes.text("tenant"), first.attributes.integer("n")) == ("acme", 7)
+    assert dict(second.attributes) == {}
+
+
+async def test_how_far_a_projector_is_behind(store: Any) -> None:
+    run = store.run("r")
+    assert await run.lag(0) == Lag(0, 0)
+    for number in range(5):
+        await run.append(NewEvent("X", number, idempotency_key=f"{number}"))
+    [first] = await run.events(limit=1)
+    await asyncio.sleep(0.02)
+    behind = await run.lag(0)
+    assert behind.events == 5 and 20 <= behind.age_ms < 3_600_000
+    assert first.persisted_at.tzinfo is not None
+    assert (await run.lag(3)).events == 2
+    assert await run.lag(5) == Lag(0, 0)
+    with pytest.raises(ServerError):
+        await run.lag(6)
+    with pytest.raises(TypeError):
+        await run.lag("1")
 
 
 async def test_data_is_json_or_what_a_codec_says(store: Any) -> None:

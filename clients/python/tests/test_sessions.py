@@ -3,11 +3,12 @@
 import asyncio
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from conftest import eventually
-from faces import Face
+from faces import Face, awaited
 from proxy import Proxy
 from server import Server
 
@@ -43,6 +44,13 @@ def test_low_is_the_lowest_request_without_a_reply() -> None:
     assert (numbers.low(), numbers.begin()) == (5, 5)
     numbers.begin_again(9)
     assert (numbers.low(), numbers.following) == (5, 10)
+    resumed = RequestNumbers(5)
+    resumed.begin_as(3)
+    resumed.begin_as(7)
+    assert (resumed.low(), resumed.begin()) == (3, 8)
+    for taken in (3, 5, 6, 7, 8):
+        with pytest.raises(ValueError, match="its own send"):
+            resumed.begin_as(taken)
 
 
 def test_of_threads_that_share_a_session_each_has_its_own_numbers() -> None:
@@ -75,13 +83,25 @@ def test_when_a_request_is_sent_again() -> None:
     late = Insistence(0)
     gone = UnavailableError("gone")
     assert late.pause_s(gone) is None
-    failure = late.failure(7, gone)
-    assert isinstance(failure, UnansweredError) and failure.request_id == 7 and failure.is_temporary
+    request = _Request(7)
+    failure = late.failure(request, gone)
+    assert isinstance(failure, UnansweredError) and failure.request is request and failure.is_temporary
     # A server that does not let the client in says nothing of what was sent before.
-    assert isinstance(late.failure(7, ServerError("NOAUTH", "who?")), UnansweredError)
+    assert isinstance(late.failure(request, ServerError("NOAUTH", "who?")), UnansweredError)
     refused = ServerError("OOM", "no memory")
-    assert late.failure(7, refused) is refused
-    assert Insistence(0).failure(7, ServerError("NOPERM", "no")).is_temporary is False
+    assert late.failure(request, refused) is refused
+    assert Insistence(0).failure(request, ServerError("NOPERM", "no")).is_temporary is False
+
+
+@dataclass
+class _Request:
+    """A request that is never sent."""
+
+    id: int
+    words: tuple[bytes, ...] = ()
+
+    def send(self) -> None: ...
+    def forget(self) -> None: ...
 
 
 @pytest.fixture
@@ -121,20 +141,23 @@ async def test_errors_are_replies_too(sessions: Any) -> None:
     await session.call("HSET", "h", "f", "1")
     with pytest.raises(WrongTypeError):
         await session.call("INCR", "h")
+    with pytest.raises(ValueError):
+        session.prepare("INCR", "g", request_id=2)
+    again = await sessions.resume(session.id, session.next_request_id)
     with pytest.raises(WrongTypeError):
-        await session.call_again(2, "INCR", "h")
+        await again.prepare("INCR", "h", request_id=2).send()
     with pytest.raises(MismatchError):
-        await session.call_again(2, "INCR", "g")
+        await again.prepare("INCR", "g", request_id=2).send()
     with pytest.raises(ServerError):
-        await session.call("NOSUCHCOMMAND")
-    assert await session.call("HGET", "h", "f") == b"1"
+        await again.call("NOSUCHCOMMAND")
+    assert await again.call("HGET", "h", "f") == b"1"
     with pytest.raises(EvictedError):
-        await session.call_again(1, "HSET", "h", "f", "1")
+        await again.prepare("HSET", "h", "f", "1", request_id=1).send()
 
 
 async def test_records_cells_and_runs_through_a_session(sessions: Any, store: Any) -> None:
     session = await sessions.open()
-    assert await session.put("r", {"a": 1}) == 1
+    await session.put("r", {"a": 1})
     assert (await session.exchange("r", Exchange(expected={"a": 1}, set={"a": 2}))).applied
     assert await session.cell("c", codec.integer).set(7) == 1
     assert await session.exactly_once_state("s/").put("k", "v", 1) == "applied"
@@ -153,18 +176,20 @@ async def test_a_lost_answer_is_asked_for_again(sessions: Any, connect: Any, pro
         assert await session.call("INCR", "n") == n
 
 
-async def test_a_request_without_an_answer_can_be_called_again(sessions: Any, connect: Any, proxy: Proxy) -> None:
-    session = await (await connect(url=proxy.url, response_timeout_ms=200)).sessions.open(retry_for_ms=100)
+async def test_a_request_without_an_answer_can_be_sent_again(sessions: Any, connect: Any, proxy: Proxy) -> None:
+    session = await (await connect(url=proxy.url, response_timeout_ms=1000)).sessions.open(retry_for_ms=100)
     assert await session.call("INCR", "n") == 1
     proxy.cut_after(replies=0)
     proxy.refuse()
     with pytest.raises(UnansweredError) as caught:
         await session.call("INCR", "n")
-    assert caught.value.request_id == 2
+    request = awaited(caught.value.request)
+    assert (request.id, request.words) == (2, (b"INCR", b"n"))
     proxy.accept()
     assert await session.call("INCR", "other") == 1
     assert (await session.info()).low == 2  # its reply is kept
-    assert await session.call_again(2, "INCR", "n") == 2
+    assert await request.send() == 2
+    assert await request.send() == 2  # which asks nothing
     await session.call("INCR", "other")
     assert (await session.info()).low == 4
     proxy.refuse()
@@ -172,9 +197,73 @@ async def test_a_request_without_an_answer_can_be_called_again(sessions: Any, co
     with pytest.raises(UnansweredError) as caught:
         await session.call("INCR", "n")
     proxy.accept()
-    session.forget(caught.value.request_id)
+    awaited(caught.value.request).forget()
     await session.call("INCR", "other")
     assert (await session.info()).low == 6
+
+
+async def test_what_is_sent_again_is_the_request_that_failed(sessions: Any, connect: Any, proxy: Proxy, store: Any) -> None:
+    """Whichever of several calls got no answer, its error has it: nothing else is sent under its number."""
+    session = await (await connect(url=proxy.url, response_timeout_ms=1000)).sessions.open(retry_for_ms=100)
+    await session.call("INCR", "visits")
+    proxy.cut_after(replies=0)  # the server has run the put
+    proxy.refuse()
+    try:
+        await session.put("order:7", {"state": "paid"})
+        await session.call("INCR", "visits")
+        raise AssertionError("the put has no answer")
+    except UnansweredError as error:
+        request = awaited(error.request)
+    assert b"order:7" in request.words and b"visits" not in request.words
+    proxy.accept()
+    assert await request.send() is None
+    assert await session.call("INCR", "visits") == 2
+    assert (await store.get("order:7")).to_dict() == {"state": "paid"}
+
+
+async def test_a_request_that_was_prepared_is_made_again_after_a_restart(sessions: Any, connect: Any, store: Any) -> None:
+    session = await sessions.open()
+    request = session.prepare("INCR", "n")
+    later = session.prepare("INCR", "m")
+    assert (request.id, later.id, session.next_request_id, request.words) == (1, 2, 3, (b"INCR", b"n"))
+    stored = (session.id, request.id, request.words)
+    assert await later.send() == 1
+    assert await request.send() == 1
+
+    again = await (await connect()).sessions.resume(stored[0], session.next_request_id)
+    repeated = again.prepare(*stored[2], request_id=stored[1])
+    assert await repeated.send() == 1  # the reply that it had
+    assert await again.call("INCR", "n") == 2
+    with pytest.raises(ValueError):
+        again.prepare("INCR", "other", request_id=3)
+    for wrong in ("1", True):
+        with pytest.raises(TypeError):
+            again.prepare("INCR", "n", request_id=wrong)
+    with pytest.raises(TypeError):
+        again.prepare()
+
+    # One that is never sent holds the server's replies, until it is forgotten.
+    unsent = again.prepare("INCR", "n")
+    await again.call("INCR", "m")
+    await again.call("INCR", "m")
+    assert (await again.info()).low == unsent.id
+    unsent.forget()
+    await again.call("INCR", "m")
+    assert (await again.info()).low > unsent.id
+
+
+@pytest.mark.parametrize("face", [Face(is_async=True)], ids=["asyncio"])  # a thread cannot be given up
+async def test_a_prepared_request_that_is_cancelled_can_be_sent_again(sessions: Any, connect: Any, proxy: Proxy, face: Face) -> None:
+    session = await (await connect(url=proxy.url, response_timeout_ms=500)).sessions.open()
+    request = session.prepare("INCR", "n")
+    proxy.freeze()
+    with pytest.raises(asyncio.TimeoutError):
+        await asyncio.wait_for(request.send(), 0.1)
+    assert await session.call("INCR", "other") == 1
+    assert (await session.info()).low == request.id
+    assert list(await asyncio.gather(request.send(), request.send())) == [1, 1]
+    await session.call("INCR", "other")
+    assert (await session.info()).low == session.next_request_id - 1
 
 
 async def test_a_request_goes_another_way_when_its_connection_has_silently_died(sessions: Any, connect: Any, proxy: Proxy) -> None:

@@ -1,6 +1,7 @@
-"""Records, queues of jobs, cells, transactions, runs, exactly-once state and sessions on a Holdfast server, over redis-py. `Store.connect` is the way in.
+"""Records, queues of jobs, cells, branches, transactions, runs, exactly-once state and sessions on a Holdfast server, over redis-py. `Store.connect` is the way in.
 
-`holdfast.asyncio` has the same store, cells, runs, exactly-once state, sessions, transactions and queues for asyncio; everything else is shared.
+`holdfast.asyncio` has the same store, cells, branches, runs, exactly-once state, sessions, transactions and queues for asyncio; everything else is
+shared.
 """
 
 from . import codec
@@ -15,20 +16,22 @@ from .errors import (
     NeedsHoldfastError,
     NoSessionError,
     ReplyError,
+    RetryableRequest,
     ServerError,
     SessionLostError,
     UnansweredError,
     UnavailableError,
     WrongTypeError,
 )
-from .fields import Fields
+from .fields import Fields, Record
+from .filters import Filter
 from .jobs import JobNames, LostError, QueueConfig
+from .nodes import Output
 from .records import (
     Claim,
     Condition,
     Exchange,
     Fate,
-    Filter,
     Found,
     IndexDefinition,
     Indexed,
@@ -41,13 +44,14 @@ from .records import (
     Swept,
     UpTo,
 )
-from .registers import Applied, StateVersion
+from .registers import Applied, Restored, StateVersion
 from .runs import (
     Appended,
     AppendResult,
     Behind,
     Duplicate,
     Event,
+    Lag,
     NewEvent,
     RunInfo,
     RunSnapshot,
@@ -57,22 +61,27 @@ from .runs import (
     snapshot_reducer,
 )
 from .sessions import PendingRequest, PushedRequest, RetriedRequest, SessionInfo
+from .sync.branch import Branch
 from .sync.cell import Cell
 from .sync.exactly_once import ExactlyOnceState
+from .sync.memory_state import MemoryState
 from .sync.queue import Job, Queue
 from .sync.run import Run
-from .sync.session import Session, Sessions
+from .sync.session import PreparedRequest, Session, Sessions
+from .sync.state_backend import StateBackend
+from .sync.stateful_node import StatefulNode
 from .sync.store import Store
-from .sync.transaction import Transaction
-from .words import Value, Values
+from .sync.transaction import ReadTransaction, Transaction
+from .words import Changes, Key, Value, Values
 
 __all__ = [
-    "AppendResult", "Appended", "Applied", "Behind", "Cell", "Claim", "ClosedError", "Codec", "Condition", "ConflictError",
-    "Done", "Duplicate", "Event", "EvictedError", "ExactlyOnceState", "Exchange", "Fate", "Fields", "Filter", "Found",
-    "HoldfastError", "IndexDefinition", "Indexed", "Job", "JobNames", "Lifetime", "LostError", "MismatchError",
-    "NeedsHoldfastError", "NewEvent", "NoSessionError", "Outcome", "PendingRequest", "PushedRequest", "Queue", "QueueConfig",
-    "Refused", "ReplyError", "RetriedRequest", "Retries", "Run", "RunInfo", "RunSnapshot", "RunStatus", "Score", "ServerError",
-    "Session", "SessionInfo", "SessionLostError", "Sessions", "Stamps", "StateVersion", "StepSnapshot", "StepStatus", "Store",
-    "Swap", "Sweep", "Swept", "Transaction", "UnansweredError", "UnavailableError", "UpTo", "Value", "Values", "Version",
-    "WrongTypeError", "codec", "snapshot_reducer",
-]
+    "AppendResult", "Appended", "Applied", "Behind", "Branch", "Cell", "Changes", "Claim", "ClosedError", "Codec", "Condition",
+    "ConflictError", "Done", "Duplicate", "Event", "EvictedError", "ExactlyOnceState", "Exchange", "Fate", "Fields", "Filter",
+    "Found", "HoldfastError", "IndexDefinition", "Indexed", "Job", "JobNames", "Key", "Lag", "Lifetime", "LostError",
+    "MemoryState", "MismatchError", "NeedsHoldfastError", "NewEvent", "NoSessionError", "Outcome", "Output", "PendingRequest",
+    "PreparedRequest", "PushedRequest", "Queue", "QueueConfig", "ReadTransaction", "Record", "Refused", "ReplyError",
+    "Restored", "RetriedRequest", "Retries", "RetryableRequest", "Run", "RunInfo", "RunSnapshot", "RunStatus", "Score",
+    "ServerError", "Session", "SessionInfo", "SessionLostError", "Sessions", "Stamps", "StateBackend", "StateVersion",
+    "StatefulNode", "StepSnapshot", "StepStatus", "Store", "Swap", "Sweep", "Swept", "Transaction", "UnansweredError",
+    "UnavailableError", "UpTo", "Value", "Values", "Version", "WrongTypeError", "codec", "snapshot_reducer",
+]  # fmt: skip

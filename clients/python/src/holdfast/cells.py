@@ -1,13 +1,13 @@
 """Cells: values with a version, a history and a watch. Their commands, and what comes back. Knows no connection, and refuses to
 know what a value means."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
 from .codec import Codec
 from .records import block
-from .replies import Reply, flag, integer, items, optional, raw, row
+from .replies import Reply, flag, integer, items, name, optional, raw, row
 from .request import Request
 from .words import Word, whole, word
 
@@ -46,7 +46,7 @@ Swap: TypeAlias = Done | Refused[T]
 
 @dataclass(frozen=True)
 class CellRequests(Generic[T]):
-    """The commands of one cell."""
+    """The commands of one cell. Its name is text, as `Key` says."""
 
     name: str
     codec: Codec[T]
@@ -107,3 +107,65 @@ class CellRequests(Generic[T]):
     def _decode(self, reply: Reply) -> T:
         decode: Callable[[bytes], T] = self.codec.decode
         return decode(raw(reply))
+
+
+def get_cells(names: Sequence[str], codec: Codec[T]) -> Request[list[Version[T] | None]]:
+    """Several cells as they are at one instant."""
+    reader = CellRequests("", codec)
+    words = [b"CELL.MGET", *map(word, names)]
+    return Request(words, lambda reply: [reader._optional_version(each) for each in items(reply)])
+
+
+#: What the name of a cell has at most within its branch.
+CELL_NAME_BYTES_MAX = 1024
+_RESERVED = "_strata/"
+
+
+def check_branch_name(branch: str) -> None:
+    if not branch:
+        raise ValueError("the name of a branch is empty")
+    if wrong := [each for each in "/:\0" if each in branch]:
+        raise ValueError(f"the name of a branch has no {wrong[0]!r}: {branch!r}")
+
+
+def check_cell_name(cell: str) -> None:
+    if not 1 <= len(word(cell)) <= CELL_NAME_BYTES_MAX:
+        raise ValueError(f"the name of a cell in a branch has 1 to {CELL_NAME_BYTES_MAX} bytes, and not {len(word(cell))}")
+    if "\0" in cell:
+        raise ValueError(f"the name of a cell has no NUL: {cell!r}")
+    if cell.startswith(_RESERVED):
+        raise ValueError(f"a name that begins with {_RESERVED} is reserved: {cell!r}")
+
+
+@dataclass(frozen=True)
+class BranchRequests:
+    """The commands of one branch: a cell's key is `branch/name`."""
+
+    branch: str
+
+    def __post_init__(self) -> None:
+        check_branch_name(self.branch)
+
+    @property
+    def prefix(self) -> str:
+        return f"{self.branch}/"
+
+    def key(self, cell: str) -> str:
+        check_cell_name(cell)
+        return self.prefix + cell
+
+    def cells(self, cursor: Word) -> Request[tuple[Word, list[str]]]:
+        """A page: the next cursor, which is `0` behind the last one, and its names, without the branch."""
+        skipped = len(word(self.prefix))
+
+        def read(reply: Reply) -> tuple[Word, list[str]]:
+            following, names = row(reply, 2)
+            return raw(following), [name(raw(each)[skipped:]) for each in items(names)]
+
+        return Request([b"CELL.LIST", b"PREFIX", word(self.prefix), b"CURSOR", cursor], read)
+
+    def fork(self, to: "BranchRequests") -> Request[int]:
+        return Request([b"CELL.FORK", word(self.prefix), word(to.prefix)], integer)
+
+    def drop_cells(self) -> Request[int]:
+        return Request([b"CELL.DROP", word(self.prefix)], integer)

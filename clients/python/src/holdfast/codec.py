@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from . import replies
 from .errors import ReplyError
-from .words import Word, whole, word
+from .words import Word, whole
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ def _encode_raw(data: bytes) -> Word:
 def _encode_text(data: str) -> Word:
     if not isinstance(data, str):
         raise TypeError(f"a value is text here, and no {type(data).__name__}")
-    return word(data)
+    return data.encode()
 
 
 def _decode_integer(data: bytes) -> int:

@@ -4,6 +4,7 @@ A wrong argument is a TypeError or a ValueError, and nothing was sent.
 """
 
 from asyncio import TimeoutError  # which is the built-in one from Python 3.11 on
+from typing import Any, Protocol
 
 from redis.exceptions import DataError, RedisError, ResponseError
 
@@ -29,19 +30,37 @@ class UnavailableError(HoldfastError):
         return True
 
 
+class RetryableRequest(Protocol):
+    """A request of a session that can be sent again: a `PreparedRequest` of either face."""
+
+    @property
+    def id(self) -> int:
+        """Its number in the session."""
+
+    @property
+    def words(self) -> tuple[bytes, ...]:
+        """The command and its arguments."""
+
+    def send(self) -> Any:
+        """Sends the same words under the same id. Of the asyncio face: to be awaited."""
+
+    def forget(self) -> None:
+        """Gives it up."""
+
+
 class UnansweredError(UnavailableError):
     """A request of a session got no answer for as long as it was tried. It may have run or not.
 
-    `session.call_again` with its number and the same command tells, and runs it at most once. Until then, or until
-    `session.forget`, the server keeps the replies of all later requests of the session, too.
+    `error.request.send()` tells, and runs it at most once. Until then, or until `error.request.forget()`, the server keeps the
+    replies of all later requests of the session, too.
     """
 
-    #: The number of the request in its session.
-    request_id: int
+    #: The request that got no answer, whichever call has made it: with its id and its words.
+    request: RetryableRequest
 
-    def __init__(self, request_id: int, message: str) -> None:
+    def __init__(self, request: RetryableRequest, message: str) -> None:
         super().__init__(message)
-        self.request_id = request_id
+        self.request = request
 
 
 class SessionLostError(HoldfastError):

@@ -8,7 +8,7 @@ from .replies import Reply
 
 
 class Fields(Mapping[str, bytes]):
-    """Fields of a record: names are text, values are bytes."""
+    """Fields of a record: names are text, values are bytes. A name that is not UTF-8 is text as `Key` says."""
 
     __slots__ = ("_values",)
 
@@ -40,9 +40,35 @@ class Fields(Mapping[str, bytes]):
         return len(self._values)
 
     def __repr__(self) -> str:
-        return f"Fields({self._values!r})"
+        return f"{type(self).__name__}({self._values!r})"
+
+
+class Record(Fields):
+    """A record: its fields, and how long it lives."""
+
+    __slots__ = ("ttl_ms",)
+
+    #: How long it still lived when it was read, in milliseconds; None without an end.
+    ttl_ms: int | None
+
+    def __init__(self, values: Mapping[str, bytes] | None = None, ttl_ms: int | None = None) -> None:
+        super().__init__(values)
+        self.ttl_ms = ttl_ms
+
+    def __repr__(self) -> str:
+        return f"Record({self._values!r}, ttl_ms={self.ttl_ms!r})"
 
 
 def read_fields(reply: Reply) -> Fields:
     """The map of fields in a reply."""
-    return Fields({replies.text(name): replies.raw(value) for name, value in replies.pairs(reply)})
+    return Fields(read_values(reply))
+
+
+def read_values(reply: Reply) -> dict[str, bytes]:
+    return {replies.name(name): replies.raw(value) for name, value in replies.pairs(reply)}
+
+
+def read_ttl(reply: Reply) -> int | None:
+    """A time to live, as PTTL has it."""
+    ttl_ms = replies.integer(reply)
+    return None if ttl_ms < 0 else ttl_ms

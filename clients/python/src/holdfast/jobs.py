@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from .errors import HoldfastError
 from .fields import Fields
 from .records import Claim, Exchange, Fate, IndexDefinition, Lifetime, Outcome, UpTo
-from .words import Values, whole
+from .words import Changes, Key, whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,12 +42,12 @@ class QueueConfig:
     completed_lifetime: Lifetime | None = None
     names: JobNames = field(default_factory=JobNames)
 
-    def index(self, prefix: str) -> IndexDefinition:
+    def index(self, prefix: Key) -> IndexDefinition:
         """The index over the open jobs whose keys begin so."""
         names = self.names
         return IndexDefinition(prefixes=[prefix], field=names.run_at, only=(names.state, [names.pending, names.running]))
 
-    def new_job(self, values: Values, delay_ms: int) -> Exchange:
+    def new_job(self, values: Changes, delay_ms: int) -> Exchange:
         names = self.names
         return Exchange(absent=[names.state], set={**values, names.state: names.pending}, stamp={names.run_at: delay_ms})
 
@@ -101,13 +101,13 @@ class Hold:
     def renewal(self, lease_ms: int) -> Exchange:
         return Exchange(stamp={self.config.names.run_at: lease_ms})
 
-    def completion(self, values: Values) -> Exchange:
+    def completion(self, values: Changes) -> Exchange:
         return replace(self._leave(self.config.names.completed, values), lifetime=self.config.completed_lifetime)
 
-    def failure(self, values: Values) -> Exchange:
+    def failure(self, values: Changes) -> Exchange:
         return self._leave(self.config.names.dead, values)
 
-    def retry(self, after_ms: int, values: Values) -> tuple[Exchange, Fate]:
+    def retry(self, after_ms: int, values: Changes) -> tuple[Exchange, Fate]:
         """Gives the job back; if this was the last attempt, gives it up."""
         names, most = self.config.names, self.config.attempts_max
         if most is not None and self.token >= most:
@@ -120,7 +120,7 @@ class Hold:
         same_state = lost.current.get(names.state) == str(exchange.set[names.state]).encode()
         return same_state and lost.current.integer(names.attempt) == self.token
 
-    def _leave(self, state: str, values: Values) -> Exchange:
+    def _leave(self, state: str, values: Changes) -> Exchange:
         return Exchange(set={**values, self.config.names.state: state})
 
     def _conditions(self) -> dict[str, str]:

@@ -7,6 +7,11 @@ import time
 #: Between two tries to reach a server that is away or reads its data.
 PAUSE_S = 0.05
 
+#: How long one wait of a reader lasts that follows a run or a cell: a connection that has silently died is found after it.
+WAIT_MS = 10_000
+#: The same of a reader that can be stopped.
+STOPPABLE_WAIT_MS = 500
+
 _FIRST_PAUSE_S = 0.001
 _DOUBLINGS_MAX = 7
 

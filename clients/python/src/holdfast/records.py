@@ -5,11 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field as dataclass_field
 from typing import Literal, TypeAlias
 
+from . import plain
 from .errors import ReplyError
-from .fields import Fields, read_fields
-from .replies import Reply, double, flag, integer, items, raw, row, text
+from .fields import Fields, Record, read_fields, read_ttl
+from .filters import Filter
+from .replies import Reply, double, flag, items, name, ok, optional, raw, row, text
 from .request import Request
-from .words import Value, Values, Word, counted_list, counted_values, flat, whole, word
+from .words import Changes, Key, Value, Values, Word, counted_list, counted_values, flat, key_word, whole, word
 
 #: A score as in ZRANGEBYSCORE, such as `"(5"` or `"-inf"`, or `"NOW"`, `"NOW+ms"`, `"NOW-ms"`: the server's time.
 Score: TypeAlias = str | int | float
@@ -57,7 +59,8 @@ class Exchange:
     expected: Values = dataclass_field(default_factory=dict)
     #: Fields that must not be there.
     absent: Sequence[str] = ()
-    set: Values = dataclass_field(default_factory=dict)
+    #: Fields to write; None removes one.
+    set: Changes = dataclass_field(default_factory=dict)
     stamp: Stamps = dataclass_field(default_factory=dict)
     #: Fields to remove, after the writes. A record that loses its last field is gone.
     remove: Sequence[str] = ()
@@ -77,8 +80,13 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Found:
+    """A record that a scan has found."""
+
+    #: As text; one that is not UTF-8 as `Key` says, so that it can be given back as it is.
     key: str
     fields: Fields
+    #: How long it still lived, in milliseconds; None without an end.
+    ttl_ms: int | None
 
 
 @dataclass(frozen=True)
@@ -88,6 +96,8 @@ class Indexed:
     key: str
     score: float
     fields: Fields
+    #: How long it still lived, in milliseconds; None without an end.
+    ttl_ms: int | None
 
 
 @dataclass(frozen=True)
@@ -96,53 +106,11 @@ class Swept:
     fate: Fate
 
 
-class Filter:
-    """A condition on one field. Two numbers compare as numbers, anything else as bytes. A record without the field passes only
-    `ne` and `not_in`."""
-
-    __slots__ = ("words",)
-
-    def __init__(self, field: str, op: str, operand: Sequence[Word]) -> None:
-        self.words: list[Word] = [b"FILTER", word(field), word(op), *operand]
-
-    @staticmethod
-    def eq(field: str, value: Value) -> "Filter":
-        return Filter(field, "eq", [word(value)])
-
-    @staticmethod
-    def ne(field: str, value: Value) -> "Filter":
-        return Filter(field, "ne", [word(value)])
-
-    @staticmethod
-    def lt(field: str, value: Value) -> "Filter":
-        return Filter(field, "lt", [word(value)])
-
-    @staticmethod
-    def le(field: str, value: Value) -> "Filter":
-        return Filter(field, "le", [word(value)])
-
-    @staticmethod
-    def gt(field: str, value: Value) -> "Filter":
-        return Filter(field, "gt", [word(value)])
-
-    @staticmethod
-    def ge(field: str, value: Value) -> "Filter":
-        return Filter(field, "ge", [word(value)])
-
-    @staticmethod
-    def is_in(field: str, values: Sequence[Value]) -> "Filter":
-        return Filter(field, "in", counted_list(values))
-
-    @staticmethod
-    def not_in(field: str, values: Sequence[Value]) -> "Filter":
-        return Filter(field, "notin", counted_list(values))
-
-
 @dataclass(frozen=True, kw_only=True)
 class IndexDefinition:
     """An index: the records under some prefixes in the order of a numeric field."""
 
-    prefixes: Sequence[str]
+    prefixes: Sequence[Key]
     field: str
     #: Only records that meet it.
     only: Condition | None = None
@@ -209,66 +177,95 @@ class Sweep:
     publish: str | None = None
 
 
-def get(key: str) -> Request[Fields | None]:
-    return Request([b"HGETALL", word(key)], lambda reply: read_fields(reply) or None)
+def get(key: Key) -> Request[Record | None]:
+    return Request(plain.script(plain.GET, key_word(key)), plain.read_record)
 
 
-def put(key: str, values: Values, replace: bool, lifetime: Lifetime | None, stamp: Stamps) -> Request[int]:
-    words = [b"HPUT", word(key)]
+def get_field(key: Key, field: str) -> Request[bytes | None]:
+    return Request([b"HGET", key_word(key), word(field)], lambda reply: optional(reply, raw))
+
+
+def put(key: Key, changes: Changes, replace: bool, lifetime: Lifetime | None, stamp: Stamps) -> Request[None]:
+    _check_fields(changes, stamp)
     if replace:
-        words.append(b"REPLACE")
-    if lifetime is not None:
-        words += lifetime.words()
-    if stamp:
-        words += [b"STAMP", *_stamps(stamp)]
-    return Request([*words, b"FIELDS", *counted_values(values)], integer)
+        return _replace(key, changes, lifetime, stamp)
+    return _without_outcome(exchange(key, Exchange(set=changes, stamp=stamp, lifetime=lifetime)))
 
 
-def delete(key: str) -> Request[bool]:
-    return Request([b"DEL", word(key)], flag)
+def set_fields(key: Key, changes: Changes) -> Request[None]:
+    _check_fields(changes, {})
+    values, removed = _split(changes)
+    if not removed:
+        return Request([b"HSET", key_word(key), *flat((word(field), word(value)) for field, value in values.items())], ok)
+    if not values:
+        return Request([b"HDEL", key_word(key), *map(word, removed)], ok)
+    return _without_outcome(exchange(key, Exchange(set=changes)))
 
 
-def compare_and_swap(key: str, field: str, expected: Value, value: Value) -> Request[bool]:
-    return Request([b"HCAS", word(key), word(field), word(expected), word(value)], flag)
+def delete(key: Key) -> Request[bool]:
+    return Request([b"DEL", key_word(key)], flag)
 
 
-def exchange(key: str, wanted: Exchange) -> Request[Outcome]:
+def compare_and_swap(key: Key, field: str, expected: Value, value: Value) -> Request[bool]:
+    words = [word(field), word(expected), word(value)]
+    by_script = plain.script(plain.COMPARE_AND_SWAP, key_word(key), *words)
+    return Request([b"HCAS", key_word(key), *words], flag, plain=by_script)
+
+
+def exchange(key: Key, wanted: Exchange) -> Request[Outcome]:
+    values, removed = _split(wanted.set)
+    counted_list(wanted.remove)  # which refuses a single name
+    removed += wanted.remove
+    lifetime = _lifetime(wanted.lifetime)
     # IF is always there, even if it is empty: three words alone behind the key are HCAS's short form.
-    words = [b"HCAS", word(key), b"IF", *counted_values(wanted.expected)]
+    words = [b"HCAS", key_word(key), b"IF", *counted_values(wanted.expected)]
     if wanted.absent:
         words += [b"ABSENT", *counted_list(wanted.absent)]
-    if wanted.set:
-        words += [b"SET", *counted_values(wanted.set)]
-    if wanted.remove:
-        words += [b"DEL", *counted_list(wanted.remove)]
+    if values:
+        words += [b"SET", *counted_values(values)]
+    if removed:
+        words += [b"DEL", *counted_list(removed)]
     if wanted.stamp:
         words += [b"STAMP", *_stamps(wanted.stamp)]
-    if wanted.lifetime is not None:
-        words += wanted.lifetime.words()
+    lists = [*counted_values(wanted.expected), *counted_list(wanted.absent), *counted_values(values), *counted_list(removed)]
+    by_script = plain.script(plain.EXCHANGE, key_word(key), *lists, *_stamps(wanted.stamp), b"KEEP", *lifetime)
 
     def read(reply: Reply) -> Outcome:
-        applied, values = row(reply, 2)
-        there = zip(wanted.expected, items(values))
-        return Outcome(flag(applied), Fields({name: raw(value) for name, value in there if value is not None}))
+        applied, current = row(reply, 2)
+        there = zip(wanted.expected, items(current))
+        return Outcome(flag(applied), Fields({field: raw(value) for field, value in there if value is not None}))
 
-    return Request([*words, b"WITHCURRENT"], read)
+    return Request([*words, *lifetime, b"WITHCURRENT"], read, plain=by_script)
 
 
-def find(
-    prefix: str, cursor: Word, limit: int, filters: Sequence[Filter], fields: Sequence[str] | None
+def scan(
+    prefix: Key, cursor: Word, limit: int, filters: Sequence[Filter], fields: Sequence[str] | None
 ) -> Request[tuple[Word, list[Found]]]:
     """A page: the next cursor, which is `0` behind the last one, and its records."""
-    page = [b"CURSOR", cursor, b"LIMIT", whole(limit, "limit")]
+    page = [b"CURSOR", cursor, b"LIMIT", whole(limit, "limit"), b"WITHTTL"]
 
     def read(reply: Reply) -> tuple[Word, list[Found]]:
         following, rows = row(reply, 2)
         return raw(following), [_found(each) for each in items(rows)]
 
-    return Request([b"HFIND", word(prefix), *_filters(filters), *page, *_fields(fields)], read)
+    return Request([b"HFIND", key_word(prefix), *_filters(filters), *page, *_fields(fields)], read)
 
 
-def create_index(name: str, index: IndexDefinition) -> Request[Reply]:
-    words = [b"IDX.CREATE", word(name), b"PREFIX", *counted_list(index.prefixes), b"FIELD", word(index.field)]
+def check_limit(limit: int | None) -> None:
+    if limit is not None and int(whole(limit, "limit")) < 0:
+        raise ValueError(f"limit is {limit}, and has to be at least 0")
+
+
+def found_by_scan(key: Word, record: Record, filters: Sequence[Filter], fields: Sequence[str] | None) -> Found | None:
+    """A record that SCAN has named, if it passes all filters."""
+    if not all(each.passes(record) for each in filters):
+        return None
+    wanted = record if fields is None else {field: record[field] for field in fields if field in record}
+    return Found(name(key), Fields(wanted), record.ttl_ms)
+
+
+def create_index(index_name: str, index: IndexDefinition) -> Request[Reply]:
+    words = [b"IDX.CREATE", word(index_name), b"PREFIX", *counted_list(index.prefixes), b"FIELD", word(index.field)]
     if index.only is not None:
         words += [b"ONLY", *_condition(index.only)]
     if index.exclude is not None:
@@ -278,12 +275,12 @@ def create_index(name: str, index: IndexDefinition) -> Request[Reply]:
     return Request(words, lambda reply: reply)
 
 
-def drop_index(name: str) -> Request[bool]:
-    return Request([b"IDX.DROP", word(name)], flag)
+def drop_index(index_name: str) -> Request[bool]:
+    return Request([b"IDX.DROP", word(index_name)], flag)
 
 
 def indexes() -> Request[list[str]]:
-    return Request([b"IDX.LIST"], lambda reply: [text(name) for name in items(reply)])
+    return Request([b"IDX.LIST"], lambda reply: [name(each) for each in items(reply)])
 
 
 def range_(
@@ -295,7 +292,7 @@ def range_(
     words += _filters(filters)
     if limit is not None:
         words += [b"LIMIT", whole(limit, "limit")]
-    return Request([*words, *_fields(fields)], _all_indexed)
+    return Request([*words, b"WITHTTL", *_fields(fields)], _all_indexed)
 
 
 def claim(wanted: Claim) -> Request[list[Indexed]]:
@@ -312,7 +309,7 @@ def claim(wanted: Claim) -> Request[list[Indexed]]:
     if wanted.up_to is not None:
         words += [b"UPTO", whole(wanted.up_to.max, "max"), b"ELSE", *counted_values(wanted.up_to.otherwise)]
     words += [b"COUNT", whole(wanted.count, "count"), *block(wanted.wait_ms)]
-    return Request([*words, *_fields(wanted.fields)], _all_indexed, wanted.wait_ms)
+    return Request([*words, b"WITHTTL", *_fields(wanted.fields)], _all_indexed, wanted.wait_ms)
 
 
 def sweep(wanted: Sweep) -> Request[list[Swept]]:
@@ -335,31 +332,63 @@ def block(wait_ms: int) -> list[Word]:
     return [] if wait_ms == 0 else [b"BLOCK", whole(wait_ms, "wait_ms")]
 
 
+def _replace(key: Key, changes: Changes, lifetime: Lifetime | None, stamp: Stamps) -> Request[None]:
+    values, _ = _split(changes)
+    _check_fields(values, stamp)
+    if lifetime is not None and lifetime.persist:
+        raise ValueError("a record cannot be replaced and persisted in one step")
+    words = [b"HPUT", key_word(key), b"REPLACE", *_lifetime(lifetime)]
+    if stamp:
+        words += [b"STAMP", *_stamps(stamp)]
+    lists = [b"0", b"0", *counted_values(values), b"0", *_stamps(stamp)]
+    by_script = plain.script(plain.EXCHANGE, key_word(key), *lists, b"REPLACE", *_lifetime(lifetime))
+    return Request([*words, b"FIELDS", *counted_values(values)], ok, plain=by_script)
+
+
+def _without_outcome(request: Request[Outcome]) -> Request[None]:
+    return Request(request.words, ok, plain=request.plain)
+
+
+def _check_fields(changes: Changes, stamp: Stamps) -> None:
+    if not changes and not stamp:
+        raise ValueError("there are no fields to write")
+
+
+def _split(changes: Changes) -> tuple[dict[str, Value], list[str]]:
+    """The fields that get a value, and those that are removed."""
+    values = {field: value for field, value in changes.items() if value is not None}
+    return values, [field for field, value in changes.items() if value is None]
+
+
+def _lifetime(lifetime: Lifetime | None) -> list[Word]:
+    return [] if lifetime is None else lifetime.words()
+
+
 def _found(reply: Reply) -> Found:
-    key, fields = row(reply, 2)
-    return Found(text(key), read_fields(fields))
+    key, fields, ttl_ms = row(reply, 3)
+    return Found(name(key), read_fields(fields), read_ttl(ttl_ms))
 
 
 def _all_indexed(reply: Reply) -> list[Indexed]:
-    rows = (row(each, 3) for each in items(reply))
-    return [Indexed(text(key), double(score), read_fields(fields)) for key, score, fields in rows]
+    rows = (row(each, 4) for each in items(reply))
+    return [Indexed(name(key), double(score), read_fields(fields), read_ttl(ttl_ms)) for key, score, fields, ttl_ms in rows]
 
 
 def _swept(reply: Reply) -> Swept:
-    key, fate = map(text, row(reply, 2))
-    if fate not in _FATES:
-        raise ReplyError(f"a record was neither requeued nor exhausted but {fate!r}")
-    return Swept(key, _FATES[fate])
+    key, fate = row(reply, 2)
+    if (known := _FATES.get(text(fate))) is None:
+        raise ReplyError(f"a record was neither requeued nor exhausted but {fate!r:.200}")
+    return Swept(name(key), known)
 
 
 def _stamps(stamps: Stamps) -> list[Word]:
-    pairs = ((word(name), whole(offset, f"the offset of {name}")) for name, offset in stamps.items())
+    pairs = ((word(field), whole(offset, f"the offset of {field}")) for field, offset in stamps.items())
     return [b"%d" % len(stamps), *flat(pairs)]
 
 
 def _condition(condition: Condition) -> list[Word]:
-    name, values = condition
-    return [word(name), *counted_list(values)]
+    field, values = condition
+    return [word(field), *counted_list(values)]
 
 
 def _filters(filters: Sequence[Filter]) -> list[Word]:

@@ -28,14 +28,20 @@ def raw(reply: Reply) -> bytes:
 
 
 def text(reply: Reply) -> str:
-    """Text. Bytes that are no UTF-8 are an error: two different names must not become the same one."""
+    """Text. Bytes that are no UTF-8 are an error: two different values must not become the same one."""
     if isinstance(reply, str):
         return reply
     data = raw(reply)
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise ReplyError(f"a name or text is not UTF-8: {data!r}") from error
+        raise ReplyError(f"a text is not UTF-8: {data!r}") from error
+
+
+def name(reply: Reply) -> str:
+    """A key or another name. A byte that is no UTF-8 becomes what `words.word` makes the same byte of, so that different names stay
+    different and one strange name does not end a scan."""
+    return reply if isinstance(reply, str) else raw(reply).decode(errors="surrogateescape")
 
 
 def integer(reply: Reply) -> int:
@@ -84,7 +90,7 @@ def pairs(reply: Reply) -> list[tuple[Reply, Reply]]:
 
 def named(reply: Reply) -> dict[str, Reply]:
     """A map whose keys are names. A name that it does not have reads as nil with `get`."""
-    return {text(name): value for name, value in pairs(reply)}
+    return {name(each): value for each, value in pairs(reply)}
 
 
 def optional(reply: Reply, read: Callable[[Reply], T]) -> T | None:

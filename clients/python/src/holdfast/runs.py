@@ -10,9 +10,10 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
 from .codec import Codec, parsed
 from .errors import ReplyError
 from .records import block
-from .replies import Reply, flag, integer, items, named, optional, raw, row, text, time
+from .fields import Fields, read_fields
+from .replies import Reply, flag, integer, items, name, named, optional, raw, row, text, time
 from .request import Request
-from .words import Word, counted_list, whole, word
+from .words import Key, Values, Word, counted_list, counted_values, key_word, whole, word
 
 D = TypeVar("D")
 
@@ -21,9 +22,6 @@ StepStatus: TypeAlias = Literal["pending", "running", "retrying", "completed", "
 
 #: Events that a page has at most, where the caller does not say.
 PAGE = 1000
-#: How long one wait of a reader that follows lasts: a connection that has silently died is found after it.
-FOLLOW_WAIT_MS = 10_000
-RETRY_PAUSE_S = 0.05
 
 
 @dataclass(frozen=True)
@@ -46,6 +44,8 @@ class NewEvent(Generic[D]):
     caused_by_signal_id: str | None = None
     parent_event_id: str | None = None
     plan_version: str | None = None
+    #: Fields of the engine's own, of which the server knows nothing. They are stored unchanged.
+    attributes: Values = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +72,17 @@ class Event(Generic[D]):
     caused_by_signal_id: str | None = None
     parent_event_id: str | None = None
     plan_version: str | None = None
+    attributes: Fields = field(default_factory=Fields)
+
+
+@dataclass(frozen=True)
+class Lag:
+    """How far a reader is behind its run."""
+
+    #: How many events come after its position.
+    events: int
+    #: How long ago the first of them was stored, in milliseconds by the server's clock; 0 if there is none.
+    age_ms: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,6 +237,8 @@ class RunRequests(Generic[D]):
         ):
             if value is not None:
                 words += [option, word(value)]
+        if event.attributes:
+            words += [b"ATTR", *counted_values(event.attributes)]
         if event.engine_run_ref is not None:
             words += [b"REF", _ref_word(event.engine_run_ref)]
         if if_last is not None:
@@ -248,40 +261,44 @@ class RunRequests(Generic[D]):
     def info(self) -> Request[RunInfo | None]:
         return Request([b"RUN.INFO", word(self.name)], lambda reply: optional(reply, _read_info))
 
+    def lag(self, position: int) -> Request[Lag]:
+        return Request([b"EVAL", _LAG, b"1", word(self.name), whole(position, "position")], _read_lag, is_holdfast_only=True)
+
     def delete(self) -> Request[bool]:
-        return Request([b"DEL", word(self.name)], flag)
+        return Request([b"DEL", word(self.name)], flag, is_holdfast_only=True)
 
     def _event(self, reply: Reply) -> Event[D]:
         parts = named(reply)
-        ref = optional(parts.get("engineRunRef"), text)
+        ref = optional(parts.get("engineRunRef"), name)
         return Event(
-            run_id=text(parts.get("runId")),
+            run_id=name(parts.get("runId")),
             run_seq=integer(parts.get("runSeq")),
-            event_id=text(parts.get("eventId")),
-            event_type=text(parts.get("eventType")),
+            event_id=name(parts.get("eventId")),
+            event_type=name(parts.get("eventType")),
             event_data=self._data(parts.get("eventData")),
-            idempotency_key=text(parts.get("idempotencyKey")),
-            emitted_at=text(parts.get("emittedAt")),
+            idempotency_key=name(parts.get("idempotencyKey")),
+            emitted_at=name(parts.get("emittedAt")),
             persisted_at=time(parts.get("persistedAt")),
-            step_id=optional(parts.get("stepId"), text),
-            engine_attempt_id=optional(parts.get("engineAttemptId"), text),
-            logical_attempt_id=optional(parts.get("logicalAttemptId"), text),
-            adapter_version=optional(parts.get("adapterVersion"), text),
+            step_id=optional(parts.get("stepId"), name),
+            engine_attempt_id=optional(parts.get("engineAttemptId"), name),
+            logical_attempt_id=optional(parts.get("logicalAttemptId"), name),
+            adapter_version=optional(parts.get("adapterVersion"), name),
             engine_run_ref=None if ref is None else _read_ref(ref),
-            caused_by_signal_id=optional(parts.get("causedBySignalId"), text),
-            parent_event_id=optional(parts.get("parentEventId"), text),
-            plan_version=optional(parts.get("planVersion"), text),
+            caused_by_signal_id=optional(parts.get("causedBySignalId"), name),
+            parent_event_id=optional(parts.get("parentEventId"), name),
+            plan_version=optional(parts.get("planVersion"), name),
+            attributes=optional(parts.get("attributes"), read_fields) or Fields(),
         )
 
     def _snapshot(self, reply: Reply) -> RunSnapshot[D]:
         parts = named(reply)
         return RunSnapshot(
-            run_id=text(parts.get("runId")),
+            run_id=name(parts.get("runId")),
             status=cast(RunStatus, text(parts.get("status"))),
             last_event_seq=integer(parts.get("lastEventSeq")),
             started_at=optional(parts.get("startedAt"), time),
             updated_at=optional(parts.get("updatedAt"), time),
-            steps={name: self._step(step) for name, step in named(parts.get("steps")).items()},
+            steps={step_id: self._step(step) for step_id, step in named(parts.get("steps")).items()},
             data=optional(parts.get("data"), self._data),
         )
 
@@ -299,17 +316,36 @@ class RunRequests(Generic[D]):
         return self.codec.decode(raw(reply))
 
 
-def runs(prefix: str, statuses: Sequence[RunStatus], cursor: Word) -> Request[tuple[Word, list[str]]]:
+def runs(prefix: Key, statuses: Sequence[RunStatus], cursor: Word) -> Request[tuple[Word, list[str]]]:
     """A page: the next cursor, which is `0` behind the last one, and its names."""
-    words = [b"RUN.LIST", b"PREFIX", word(prefix), b"CURSOR", cursor]
+    words = [b"RUN.LIST", b"PREFIX", key_word(prefix), b"CURSOR", cursor]
     if statuses:
         words += [b"STATUS", *counted_list(statuses)]
 
     def read(reply: Reply) -> tuple[Word, list[str]]:
         following, names = row(reply, 2)
-        return raw(following), [text(name) for name in items(names)]
+        return raw(following), [name(each) for each in items(names)]
 
     return Request(words, read)
+
+
+#: One step, so that the count and the age are of one instant, and no event's data is sent.
+_LAG = b"""local events = redis.call('RUN.EVENTS', KEYS[1], 'AFTER', ARGV[1], 'LIMIT', 1)
+if #events == 0 then return {0, 0} end
+local function part(map, name)
+    for i = 1, #map, 2 do
+        if map[i] == name then return map[i + 1] end
+    end
+end
+local last = part(redis.call('RUN.INFO', KEYS[1]), 'lastEventSeq')
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+return {last - ARGV[1], math.max(now - part(events[1], 'persistedAt'), 0)}"""
+
+
+def _read_lag(reply: Reply) -> Lag:
+    events, age_ms = row(reply, 2)
+    return Lag(integer(events), integer(age_ms))
 
 
 def successor(watermark: int, event: Event[D]) -> int:
@@ -330,7 +366,7 @@ def _read_append(reply: Reply) -> Appended | Duplicate | Behind:
     persisted, idempotent = flag(parts.get("persisted")), flag(parts.get("idempotent"))
     if not persisted and not idempotent:
         return Behind(run_seq=run_seq)
-    event_id, persisted_at = text(parts.get("eventId")), time(parts.get("persistedAt"))
+    event_id, persisted_at = name(parts.get("eventId")), time(parts.get("persistedAt"))
     if persisted:
         return Appended(run_seq=run_seq, event_id=event_id, persisted_at=persisted_at)
     return Duplicate(run_seq=run_seq, event_id=event_id, persisted_at=persisted_at, mismatch=flag(parts.get("mismatch")))
@@ -339,7 +375,7 @@ def _read_append(reply: Reply) -> Appended | Duplicate | Behind:
 def _read_info(reply: Reply) -> RunInfo:
     parts = named(reply)
     return RunInfo(
-        run_id=text(parts.get("runId")),
+        run_id=name(parts.get("runId")),
         status=cast(RunStatus, text(parts.get("status"))),
         events=integer(parts.get("events")),
         last_event_seq=integer(parts.get("lastEventSeq")),

@@ -8,10 +8,10 @@ from datetime import datetime
 from threading import Lock
 from typing import Literal, TypeAlias, TypeVar
 
-from .errors import HoldfastError, ServerError, UnansweredError, UnavailableError
+from .errors import HoldfastError, RetryableRequest, ServerError, UnansweredError, UnavailableError
 from .patience import Deadline, pause_after_loss_s
 from .records import block
-from .replies import Reply, flag, integer, items, named, ok, optional, pairs, raw, row, text, time
+from .replies import Reply, flag, integer, items, name, named, ok, optional, pairs, raw, row, time
 from .request import Request
 from .words import Value, Word, flat, whole, word
 
@@ -77,6 +77,8 @@ class RequestNumbers:
     """The numbers of a session's requests. One is open until its reply has come; LOW is the lowest open one. Threads may share it."""
 
     def __init__(self, following: int) -> None:
+        #: From here on the numbers are those that this program gives.
+        self._first = following
         self._following = following
         self._open: set[int] = set()
         self._lock = Lock()
@@ -93,10 +95,21 @@ class RequestNumbers:
             self._open.add(number)
             return number
 
+    def begin_as(self, number: int) -> None:
+        """Takes the number that a request had in an earlier program. One that this program has given is a ValueError: its request has
+        it, and can be sent again."""
+        with self._lock:
+            if self._first <= number < self._following or number in self._open:
+                raise ValueError(f"{number} is the number of a request of this session, which is sent again with its own send()")
+            self._begin_again(number)
+
     def begin_again(self, number: int) -> None:
         with self._lock:
-            self._open.add(number)
-            self._following = max(self._following, number + 1)
+            self._begin_again(number)
+
+    def _begin_again(self, number: int) -> None:
+        self._open.add(number)
+        self._following = max(self._following, number + 1)
 
     def end(self, number: int) -> None:
         with self._lock:
@@ -125,11 +138,11 @@ class Insistence:
         self._tried += 1
         return pause_after_loss_s(self._tried)
 
-    def failure(self, request_id: int, error: HoldfastError) -> HoldfastError:
+    def failure(self, request: RetryableRequest, error: HoldfastError) -> HoldfastError:
         """The last error as the caller is told it. A server that does not let the client in has said nothing of a try before."""
         refused = isinstance(error, ServerError) and error.code in _NOT_LET_IN
         if error.is_temporary or refused and self.maybe_applied:
-            return UnansweredError(request_id, f"request {request_id}: {error}")
+            return UnansweredError(request, f"request {request.id}: {error}")
         return error
 
 
@@ -145,8 +158,8 @@ class SessionRequests:
     def open(self, ttl_ms: int, capabilities: Mapping[str, str]) -> Request[str]:
         words = [b"SESSION.OPEN", b"ID", word(self.id), b"TTL", whole(ttl_ms, "ttl_ms")]
         if capabilities:
-            words += [b"CAP", b"%d" % len(capabilities), *flat((word(name), word(value)) for name, value in capabilities.items())]
-        return Request(words, text)
+            words += [b"CAP", b"%d" % len(capabilities), *flat((word(each), word(value)) for each, value in capabilities.items())]
+        return Request(words, name)
 
     def call(self, request_id: int, low: int, request: Request[T]) -> Request[T]:
         head = [b"SESSION.CALL", word(self.id), b"%d" % request_id, b"LOW", b"%d" % low]
@@ -192,7 +205,7 @@ class SessionRequests:
             pending=integer(parts.get("pending")),
             last_id=integer(parts.get("last_id")),
             attached=flag(parts.get("attached")),
-            capabilities={text(name): text(value) for name, value in pairs(parts.get("capabilities"))},
+            capabilities={name(each): name(value) for each, value in pairs(parts.get("capabilities"))},
         )
 
 
@@ -227,7 +240,7 @@ def ids(cursor: Word) -> Request[tuple[Word, list[str]]]:
 
     def read(reply: Reply) -> tuple[Word, list[str]]:
         following, names = row(reply, 2)
-        return raw(following), [text(name) for name in items(names)]
+        return raw(following), [name(each) for each in items(names)]
 
     return Request([b"SESSION.LIST", b"CURSOR", cursor], read)
 
@@ -243,9 +256,9 @@ def _read_pending(reply: Reply) -> PendingRequest:
 
 def _read_retried(reply: Reply) -> RetriedRequest:
     session_id, id_, payload, last_sent = row(reply, 4)
-    return RetriedRequest(integer(id_), raw(payload), text(session_id), time(last_sent))
+    return RetriedRequest(integer(id_), raw(payload), name(session_id), time(last_sent))
 
 
 def _read_hooks(reply: Reply) -> dict[Hook, str | None]:
     functions = named(reply)
-    return {"created": optional(functions.get("created"), text), "expired": optional(functions.get("expired"), text)}
+    return {"created": optional(functions.get("created"), name), "expired": optional(functions.get("expired"), name)}

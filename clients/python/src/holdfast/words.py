@@ -13,13 +13,20 @@ Value: TypeAlias = str | bytes | bytearray | memoryview | int | float
 #: Values by name.
 Values: TypeAlias = Mapping[str, Value]
 
+#: Fields to write, by name. None removes a field.
+Changes: TypeAlias = Mapping[str, Value | None]
+
+#: A key, a prefix or another name. Names are any bytes; in text they are UTF-8, and a byte that is not part of any UTF-8 is
+#: written as Python does in the names of files (`surrogateescape`). So each name that is read as text is sent as what it was.
+Key: TypeAlias = str | bytes
+
 
 def word(value: Value) -> Word:
     match value:
         case bool():  # which is an int
             raise TypeError("a value is text, bytes or a number, and no bool: say what it is to be written as")
         case str():
-            return value.encode()
+            return value.encode(errors="surrogateescape")
         case bytes():
             return value
         case bytearray() | memoryview():
@@ -32,6 +39,18 @@ def word(value: Value) -> Word:
             return repr(value).encode()
         case _:
             raise TypeError(f"a value is text, bytes or a number, and no {type(value).__name__}")
+
+
+def key_word(key: Key) -> Word:
+    """A key, a prefix or another name."""
+    if not isinstance(key, (str, bytes)):
+        raise TypeError(f"a name is text or bytes, and no {type(key).__name__}")
+    return word(key)
+
+
+def name_of(key: Key) -> str:
+    """A name as text."""
+    return key_word(key).decode(errors="surrogateescape")
 
 
 def whole(value: int, name: str) -> Word:

@@ -46,15 +46,19 @@ class Connections:
         self.attached = redis.ConnectionPool.from_url(url, max_connections=_CONNECTIONS_MAX, **given)
         self.attached.connection_kwargs["protocol"] = 3
         self.client = redis.Redis(connection_pool=self._shared)
+        #: The server is a plain Redis, or is treated as one.
+        self.is_plain = False
         #: Each ends work in the background.
         self.background: weakref.WeakSet[Flag] = weakref.WeakSet()
         self._closed = False
 
-    async def ask(self, request: Request[T]) -> T:
+    async def ask(self, request: Request[T], patience_ms: int | None = None) -> T:
         """Sends a command and reads its reply. If the server is not there, or still reads its data, tries for as long as the
-        request may take."""
+        request may take, or as `patience_ms` says."""
+        if self.is_plain:
+            request = request.on_plain_redis()
         pool = self.own if request.wait_ms > 0 else self._shared
-        deadline = Deadline(request.wait_ms or self.response_timeout_ms)
+        deadline = Deadline(request.wait_ms or self.response_timeout_ms if patience_ms is None else patience_ms)
         while True:
             try:
                 connection = await self.take(pool)
@@ -80,9 +84,9 @@ class Connections:
         except Exception as error:
             raise self.failure(error) from error
 
-    async def talk(self, connection: redis.Connection, request: Request[T]) -> Reply:
+    async def talk(self, connection: redis.Connection, request: Request[T], check_health: bool = True) -> Reply:
         """Sends a command on a connection of the caller's. After any error but a ResponseError the connection is of no use."""
-        await connection.send_command(*request.words)
+        await connection.send_command(*request.words, check_health=check_health)
         return await read_reply(connection, request.wait_ms, self.response_timeout_ms)
 
     def failure(self, error: Exception) -> Exception:

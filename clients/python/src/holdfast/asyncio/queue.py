@@ -5,7 +5,7 @@ from dataclasses import replace
 from ..fields import Fields
 from ..jobs import Hold, LostError, QueueConfig
 from ..records import Claim, Exchange, Fate, Indexed, Outcome
-from ..words import Values
+from ..words import Changes, Key
 from .store import Store
 
 
@@ -34,15 +34,15 @@ class Job:
         """Makes the lease end so long from now."""
         await self.update(self._hold.renewal(lease_ms))
 
-    async def complete(self, values: Values | None = None) -> None:
+    async def complete(self, values: Changes | None = None) -> None:
         """Ends the job: it is done, with these fields as its result."""
         await self._leave(self._hold.completion(values or {}))
 
-    async def fail(self, values: Values | None = None) -> None:
+    async def fail(self, values: Changes | None = None) -> None:
         """Ends the job: it cannot be done, and becomes a dead letter with these fields, such as the error."""
         await self._leave(self._hold.failure(values or {}))
 
-    async def retry(self, after_ms: int, values: Values | None = None) -> Fate:
+    async def retry(self, after_ms: int, values: Changes | None = None) -> Fate:
         """Gives the job back, to be claimed again so long from now. If this was the last attempt, it becomes a dead letter."""
         exchange, fate = self._hold.retry(after_ms, values or {})
         await self._leave(exchange)
@@ -70,11 +70,11 @@ class Queue:
         self._store = store
         self._config = config
 
-    async def create_index(self, index: str, prefix: str) -> None:
+    async def create_index(self, index: str, prefix: Key) -> None:
         """Makes an index over the open jobs whose keys begin so. If there is an index of that name, it is left as it is."""
         await self._store.create_index(index, self._config.index(prefix))
 
-    async def add(self, key: str, values: Values, delay_ms: int = 0) -> bool:
+    async def add(self, key: Key, values: Changes, delay_ms: int = 0) -> bool:
         """Adds a job, to be claimed when a delay has passed. Whether it is new: one that is there is left alone, so this may be
         repeated. Give its key the prefix of the index that should have it."""
         outcome = await self._store.exchange(key, self._config.new_job(values, delay_ms))

@@ -6,13 +6,13 @@ from typing import Generic, TypeVar, overload
 
 from ..codec import Codec
 from ..errors import HoldfastError
+from ..patience import PAUSE_S, STOPPABLE_WAIT_MS, WAIT_MS
 from ..runs import (
-    FOLLOW_WAIT_MS,
     PAGE,
-    RETRY_PAUSE_S,
     AppendResult,
     Behind,
     Event,
+    Lag,
     NewEvent,
     RunInfo,
     RunRequests,
@@ -20,22 +20,20 @@ from ..runs import (
     check_page_size,
     successor,
 )
+from ..words import Key, name_of
 from .asker import Ask
 from .runtime import Flag, sleep
 
 D = TypeVar("D")
 S = TypeVar("S")
 
-#: How long one wait lasts for a reader that can be stopped.
-_STOPPABLE_WAIT_MS = 500
-
 
 class Run(Generic[D]):
     """A log of events under a name of its own. The server numbers them 1, 2, 3 … without gaps."""
 
-    def __init__(self, ask: Ask, name: str, codec: Codec[D]) -> None:
+    def __init__(self, ask: Ask, name: Key, codec: Codec[D]) -> None:
         self._ask = ask
-        self._requests = RunRequests(name, codec)
+        self._requests = RunRequests(name_of(name), codec)
 
     @property
     def name(self) -> str:
@@ -65,27 +63,41 @@ class Run(Generic[D]):
         page_size: int = PAGE,
         stop: Flag | None = None,
         on_retry: Callable[[HoldfastError], None] | None = None,
+        on_lag: Callable[[Lag], None] | None = None,
     ) -> AsyncIterator[Event[D]]:
         """The events of a run, those that are there and then each new one as it comes: every event once and in order. Goes on
-        when the server is back after it was away, of which `on_retry` is told. Also follows a run that does not exist yet.
+        when the server is back after it was away, of which `on_retry` is told. Also follows a run that does not exist yet. `on_lag` is
+        told after each page how far the reader is behind, and after each wait in which nothing came: a metric.
 
         It ends with its task, or within half a second after `stop`, an asyncio.Event, is set. A run that was deleted and made anew
         with fewer events is a ServerError."""
         check_page_size(page_size)
-        return self._follow(after, page_size, stop or Flag(), FOLLOW_WAIT_MS if stop is None else _STOPPABLE_WAIT_MS, on_retry)
+        wait_ms = WAIT_MS if stop is None else STOPPABLE_WAIT_MS
+        return self._follow(after, page_size, stop or Flag(), wait_ms, on_retry, on_lag)
 
     async def _follow(
-        self, watermark: int, page_size: int, stop: Flag, wait_ms: int, on_retry: Callable[[HoldfastError], None] | None
+        self,
+        watermark: int,
+        page_size: int,
+        stop: Flag,
+        wait_ms: int,
+        on_retry: Callable[[HoldfastError], None] | None,
+        on_lag: Callable[[Lag], None] | None,
     ) -> AsyncIterator[Event[D]]:
+        has_page = False
         while not stop.is_set():
             try:
+                if has_page and on_lag is not None:
+                    on_lag(await self.lag(watermark))
+                has_page = False
                 events = await self.events(watermark, page_size, wait_ms)
+                has_page = True
             except HoldfastError as error:
                 if not error.is_temporary:
                     raise
                 if on_retry is not None:
                     on_retry(error)
-                await sleep(RETRY_PAUSE_S)
+                await sleep(PAUSE_S)
                 continue
             for event in events:
                 watermark = successor(watermark, event)
@@ -114,6 +126,11 @@ class Run(Generic[D]):
             if len(events) < limit:
                 break
         return state
+
+    async def lag(self, position: int) -> Lag:
+        """How far a reader that has got to this run_seq is behind: how many events come after it, and how long ago the first of them
+        was stored. A position beyond the last event of the run is a ServerError: it was made anew."""
+        return await self._ask(self._requests.lag(position))
 
     async def info(self) -> RunInfo | None:
         """Facts about it; None if there is no such run."""

@@ -7,18 +7,23 @@ from typing import Any, TypeVar
 
 import redis.asyncio as redis
 
-from .. import records, runs
-from ..errors import ServerError
-from ..records import PAGE, Claim, Filter, Found, IndexDefinition, Indexed, Score, Sweep, Swept
-from ..replies import ok
+from .. import plain, records, runs
+from ..errors import HoldfastError, ServerError
+from ..filters import Filter
+from ..records import PAGE, Claim, Found, IndexDefinition, Indexed, Score, Sweep, Swept
+from ..replies import Reply, items, ok
 from ..request import Request
 from ..runs import RunStatus
+from ..words import Key
 from .connections import Connections
 from .operations import Operations
 from .session import Sessions
-from .transaction import Transaction, transaction
+from .transaction import ReadTransaction, Transaction, read_transaction, transaction
 
 T = TypeVar("T")
+
+#: A server that has these has all of Holdfast's commands.
+_OWN = (b"HCAS", b"HPUT", b"HFIND", b"CLAIM", b"CELL.CAS", b"RUN.APPEND", b"REG.PUT", b"SESSION.CALL", b"TXN.BEGIN")
 
 
 class Store(Operations):
@@ -27,6 +32,8 @@ class Store(Operations):
 
     A request that is made while the server is away waits for it, for as long as a request may take. One that was sent and whose
     answer is lost is an UnavailableError; it is never sent twice.
+
+    Over a plain Redis or Valkey, records work by scripts and SCAN; what needs a command of Holdfast's is a NeedsHoldfastError.
     """
 
     def __init__(self, connections: Connections) -> None:
@@ -39,18 +46,42 @@ class Store(Operations):
         *,
         response_timeout_ms: int = 10_000,
         connections_max: int = 50,
+        plain: bool = False,
         **options: Any,
     ) -> "Store":
-        """Connects. If the server is not up, tries for as long as a request may take, which is `response_timeout_ms` beside the
+        """Connects, and asks the server whether it has Holdfast's commands. If the server is not up, tries for as long as a request may take, which is `response_timeout_ms` beside the
         wait that it asks for. At most `connections_max` requests that do not wait are under way at a time; others wait for their
-        turn. Further options are those of redis-py's connections: `protocol` is 3, or 2."""
+        turn. `plain` uses only commands that every Redis has. Further options are those of redis-py's connections: `protocol` is 3, or 2."""
         store = cls(Connections(url, response_timeout_ms, connections_max, options))
         try:
             await store.ask(Request([b"PING"], ok))
+            store._connections.is_plain = plain or not await store._has_own_commands()
         except BaseException:
             await store.close()
             raise
         return store
+
+    @property
+    def is_holdfast(self) -> bool:
+        """Whether the server has Holdfast's commands, and they are used."""
+        return not self._connections.is_plain
+
+    async def _has_own_commands(self) -> bool:
+        def read(reply: Reply) -> bool:
+            return all(items(reply))  # a row is nil if the command is not known
+
+        try:
+            return await self.ask(Request([b"COMMAND", b"INFO", *_OWN], read))
+        except ServerError:
+            return True  # the user may not ask: then each command says it
+
+    async def ping(self) -> bool:
+        """Whether the server answers now. Does not wait for one that is away or still reads its data."""
+        try:
+            await self._connections.ask(Request([b"PING"], ok), patience_ms=0)
+            return True
+        except HoldfastError:
+            return False
 
     @property
     def client(self) -> redis.Redis:
@@ -75,21 +106,35 @@ class Store(Operations):
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         await self.close()
 
-    async def find(
-        self, prefix: str, *, filters: Sequence[Filter] = (), limit: int | None = None, fields: Sequence[str] | None = None
+    async def scan(
+        self, prefix: Key = "", *, filters: Sequence[Filter] = (), limit: int | None = None, fields: Sequence[str] | None = None
     ) -> AsyncIterator[Found]:
         """The records under a prefix that pass all filters, page by page. One that is there all the time is found; one that comes
         or goes meanwhile may be, and one may be found twice."""
+        records.check_limit(limit)
         left, cursor = limit, b"0"
-        while True:
-            most = PAGE if left is None else min(left, PAGE)
-            cursor, page = await self.ask(records.find(prefix, cursor, most, filters, fields))
+        while left != 0:
+            if self._connections.is_plain:
+                cursor, page = await self._page_by_scan(prefix, cursor, filters, fields)
+            else:
+                most = PAGE if left is None else min(left, PAGE)
+                cursor, page = await self.ask(records.scan(prefix, cursor, most, filters, fields))
             for found in page if left is None else page[:left]:
                 yield found
             if left is not None:
                 left -= min(left, len(page))
-            if cursor == b"0" or left == 0:
+            if cursor == b"0":
                 return
+
+    async def _page_by_scan(
+        self, prefix: Key, cursor: bytes, filters: Sequence[Filter], fields: Sequence[str] | None
+    ) -> tuple[bytes, list[Found]]:
+        cursor, keys = await self.ask(plain.scan_keys(prefix, cursor, PAGE))
+        read = await self.ask(plain.get_all(keys)) if keys else []
+        # A record that has gone since SCAN named it is passed over.
+        pairs = ((key, record) for key, record in zip(keys, read) if record is not None)
+        found = (records.found_by_scan(key, record, filters, fields) for key, record in pairs)
+        return cursor, [each for each in found if each is not None]
 
     async def create_index(self, name: str, index: IndexDefinition) -> bool:
         """Makes an index, once existing records are in it. If there is one of that name, it is left as it is: False."""
@@ -136,7 +181,7 @@ class Store(Operations):
         """Gives overdue records back; which ones, and what became of each."""
         return await self.ask(records.sweep(sweep))
 
-    async def runs(self, prefix: str = "", statuses: Sequence[RunStatus] = ()) -> AsyncIterator[str]:
+    async def runs(self, prefix: Key = "", statuses: Sequence[RunStatus] = ()) -> AsyncIterator[str]:
         """The names of the runs under a prefix that have one of these statuses; of any status, if none is named. With SCAN's
         guarantee: one that is there all the time is listed, and may be twice."""
         cursor = b"0"
@@ -155,3 +200,8 @@ class Store(Operations):
         `body` should have no other effects than its commands: it may run several times. After an UnavailableError the
         transaction may have been committed."""
         return await transaction(self._connections, tries, body)
+
+    async def read_transaction(self, body: Callable[[ReadTransaction], Awaitable[T]]) -> T:
+        """Runs `body`, which reads cells as they all are at one instant. It does not conflict with writers and runs once, however much
+        others write meanwhile. What cannot be kept for it within the server's `txn-max-bytes` is a ConflictError."""
+        return await read_transaction(self._connections, body)

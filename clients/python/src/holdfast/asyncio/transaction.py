@@ -5,14 +5,14 @@ from collections.abc import Awaitable, Callable
 from typing import Any, NoReturn, TypeVar
 
 import redis.asyncio as redis
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import ConnectionError, RedisError, ResponseError
 
 from .. import replies
 from ..errors import ClosedError, ConflictError, HoldfastError, UnavailableError, as_holdfast_error
 from ..patience import PAUSE_S, Deadline, pause_after_conflict_s
 from ..request import Request
 from .connections import Connections
-from .operations import Operations
+from .operations import CellOperations, Operations
 from .runtime import Lock, drop, sleep
 
 T = TypeVar("T")
@@ -22,19 +22,28 @@ class Transaction(Operations):
     """A transaction that is under way. Only commands whose keys are all arguments can be part of it; others are refused, and the
     transaction goes on. Nothing waits in it. Once it has ended, its commands are a ClosedError, and nothing is sent."""
 
-    #: redis-py's commands, as part of the transaction.
-    client: redis.Redis
+    def __init__(self, link: "_Link") -> None:
+        self._link = link
+        self._client = _Client(link)
+
+    @property
+    def client(self) -> redis.Redis:
+        """redis-py's commands, as part of the transaction."""
+        return self._client
+
+    async def ask(self, request: Request[T]) -> T:
+        return await self._link.ask(request)
+
+
+class ReadTransaction(CellOperations):
+    """A transaction that reads cells as they all were when it began, whatever others write meanwhile. Writes, and other commands than
+    those that read cells, are refused, and the transaction goes on."""
 
     def __init__(self, link: "_Link") -> None:
         self._link = link
-        self.client = _Client(link)
 
     async def ask(self, request: Request[T]) -> T:
-        try:
-            reply = await self._link.run(lambda connection: self._link.connections.talk(connection, request))
-        except RedisError as error:
-            raise as_holdfast_error(error) from error
-        return request.read(reply)
+        return await self._link.ask(request)
 
 
 async def transaction(connections: Connections, tries: int, body: Callable[[Transaction], Awaitable[T]]) -> T:
@@ -65,13 +74,29 @@ async def transaction(connections: Connections, tries: int, body: Callable[[Tran
     raise ConflictError("CONFLICT", f"other clients changed what the transaction read, each of the {tries} times it was tried")
 
 
-async def _begin(connections: Connections) -> "_Link":
+async def read_transaction(connections: Connections, body: Callable[[ReadTransaction], Awaitable[T]]) -> T:
+    link = await _begin(connections, b"READONLY")
+    try:
+        try:
+            result = await body(ReadTransaction(link))
+        except Exception as error:
+            await link.roll_back()
+            if link.lost and isinstance(error, RedisError):
+                raise UnavailableError(f"the transaction's connection was lost: {error}") from error
+            raise
+        await link.commit()
+        return result
+    finally:
+        await link.release()
+
+
+async def _begin(connections: Connections, *options: bytes) -> "_Link":
     deadline = Deadline(connections.response_timeout_ms)
     while True:
         try:
             link = _Link(connections, await connections.take(connections.own))
             try:
-                await link.say("TXN.BEGIN")
+                await link.say(b"TXN.BEGIN", *options)
                 return link
             except BaseException:
                 await link.release()
@@ -99,6 +124,14 @@ class _Link:
         self._is_clean = False
         #: Tasks that share the transaction take turns.
         self._turn = Lock()
+        connection.register_connect_callback(self._refuse_to_connect)
+
+    async def ask(self, request: Request[T]) -> T:
+        try:
+            reply = await self.run(lambda connection: self._talk(connection, request))
+        except RedisError as error:
+            raise as_holdfast_error(error) from error
+        return request.read(reply)
 
     async def run(self, talk: Callable[[redis.Connection], Awaitable[T]]) -> T:
         # Nothing is sent behind the end, or on a connection that redis-py would make anew: it would run outside the transaction.
@@ -110,7 +143,7 @@ class _Link:
     async def commit(self) -> None:
         self._ended = True
         try:
-            await self.say("TXN.COMMIT")
+            await self.say(b"TXN.COMMIT")
         except ConflictError:
             self._is_clean = True
             raise
@@ -121,25 +154,37 @@ class _Link:
         if self.lost:
             return
         try:
-            await self.say("TXN.ROLLBACK")
+            await self.say(b"TXN.ROLLBACK")
             self._is_clean = True
         except HoldfastError:
             pass  # its connection ends, and the transaction with it
 
-    async def say(self, command: str) -> None:
+    async def say(self, *words: bytes) -> None:
         """Sends a command of the transaction's own."""
-        request = Request([command.encode()], replies.ok)
+        request = Request(words, replies.ok)
+        if self.connections.is_plain:
+            request.on_plain_redis()
         try:
             async with self._turn:
-                await self._run(lambda connection: self.connections.talk(connection, request))
+                await self._run(lambda connection: self._talk(connection, request))
         except Exception as error:
             raise self.connections.failure(error) from error
 
     async def release(self) -> None:
         self._ended = True
+        self._connection.deregister_connect_callback(self._refuse_to_connect)
         if not self._is_clean:
             await drop(self._connection)
         await self.connections.own.release(self._connection)
+
+    def _refuse_to_connect(self, _connection: redis.Connection) -> None:
+        """IMPORTANT: redis-py connects again by itself, when it finds the connection gone before it sends. The command would then run
+        outside the transaction, and be applied at once."""
+        raise ConnectionError("the transaction's connection was lost")
+
+    async def _talk(self, connection: redis.Connection, request: Request[Any]) -> replies.Reply:
+        # A check of the connection's health would be a PING in the transaction.
+        return await self.connections.talk(connection, request, check_health=False)
 
     async def _run(self, talk: Callable[[redis.Connection], Awaitable[T]]) -> T:
         try:
@@ -161,7 +206,7 @@ class _Client(redis.Redis):
 
     async def execute_command(self, *args: Any, **options: Any) -> Any:
         async def talk(connection: redis.Connection) -> Any:
-            await connection.send_command(*args, **options)
+            await connection.send_command(*args, check_health=False)
             return await redis.Redis.parse_response(self, connection, args[0], **options)
 
         return await self._link.run(talk)

@@ -7,8 +7,9 @@ from typing import Generic, TypeVar
 
 from .. import registers
 from ..codec import Codec
-from ..registers import AnyVersion, Applied, StateRequests, StateVersion
-from ..words import Value
+from ..errors import ServerError
+from ..registers import AnyVersion, Applied, Restored, StateRequests, StateVersion
+from ..words import Key, Value
 from .asker import Ask
 
 T = TypeVar("T")
@@ -18,40 +19,41 @@ class ExactlyOnceState(Generic[T]):
     """Keyed state in which every update has a version: an update that is sent again, or comes too late, changes nothing. So input
     can be replayed from the last checkpoint, and no count is wrong afterwards."""
 
-    def __init__(self, ask: Ask, prefix: str, codec: Codec[T]) -> None:
+    def __init__(self, ask: Ask, prefix: Key, codec: Codec[T]) -> None:
         self._ask = ask
         self._requests = StateRequests(prefix, codec)
 
     @property
     def prefix(self) -> str:
-        return self._requests.prefix
+        return self._requests.prefix_name
 
-    def put(self, key: str, value: T, version: AnyVersion) -> Applied:
+    def put(self, key: Key, value: T, version: AnyVersion) -> Applied:
         """Puts a value, unless a version as new was applied before."""
         return self._ask(self._requests.put(key, value, version))
 
-    def put_ordered(self, key: str, value: T, version: int) -> Applied:
-        """Puts a value when all versions before it, from 1 on, have come."""
+    def put_ordered(self, key: Key, value: T, version: AnyVersion) -> Applied:
+        """Puts a value when all versions before it, from 1 on, have come. A version with an epoch, which has no next one, waits until
+        `seal`; a key has versions of one of the two kinds."""
         return self._ask(self._requests.put_ordered(key, value, version))
 
-    def get(self, key: str) -> tuple[T, StateVersion] | None:
+    def get(self, key: Key) -> tuple[T, StateVersion] | None:
         """What a key holds, and by which version."""
         return self._ask(self._requests.get(key))
 
-    def mget(self, keys: Sequence[str]) -> list[tuple[T, StateVersion] | None]:
+    def mget(self, keys: Sequence[Key]) -> list[tuple[T, StateVersion] | None]:
         """The same of several keys, in their order."""
         return self._ask(self._requests.mget(keys)) if keys else []
 
-    def add(self, key: str, version: AnyVersion, number: int) -> Applied:
+    def add(self, key: Key, version: AnyVersion, number: int) -> Applied:
         """Adds to a number, once for this version. A version that comes after a newer one is lost: where that can happen, use
         `add_ordered`."""
         return self._ask(self._requests.add(key, version, number))
 
-    def add_ordered(self, key: str, version: int, number: int) -> Applied:
-        """Adds to a number when all versions before this one, from 1 on, have come."""
+    def add_ordered(self, key: Key, version: AnyVersion, number: int) -> Applied:
+        """Adds to a number when all versions before this one, from 1 on, have come. A version with an epoch waits until `seal`."""
         return self._ask(self._requests.add_ordered(key, version, number))
 
-    def seal(self, key: str, version: int) -> int:
+    def seal(self, key: Key, version: AnyVersion) -> int:
         """Says that no version below this one is still to come, and applies what has waited. Returns how many that were."""
         return self._ask(self._requests.seal(key, version))
 
@@ -59,28 +61,32 @@ class ExactlyOnceState(Generic[T]):
         """All of the state as one blob, with the input position that it belongs to."""
         return self._ask(self._requests.snapshot(position))
 
-    def restore(self, snapshot: bytes) -> bytes | None:
-        """Makes the state what it was when the blob was made, and returns the position that it has."""
-        return self._ask(registers.restore(snapshot))
+    def restore(self, snapshot: bytes) -> Restored:
+        """Makes this state what the blob has, whichever state that is of, and returns the position that it has."""
+        return self._ask(self._requests.restore(snapshot))
 
-    def merge(self, snapshot: bytes) -> bytes | None:
+    def merge(self, snapshot: bytes) -> Restored:
         """Takes from the blob what is newer than what there is, and returns the position that it has."""
-        return self._ask(registers.restore(snapshot, b"MERGE"))
+        return self._ask(self._requests.restore(snapshot, b"MERGE"))
 
-    def checkpoint(self, key: str, position: Value | None = None) -> int:
+    def checkpoint(self, key: Key, position: Value | None = None) -> int:
         """Keeps a snapshot at the server, as a string under this key. Returns how many registers are in it."""
         return self._ask(self._requests.checkpoint(key, position))
 
-    def restore_checkpoint(self, key: str) -> bytes | None:
-        """Makes the state what it was at a checkpoint, and returns the position that it has. Without a checkpoint it is None, and
-        nothing is changed."""
+    def restore_checkpoint(self, key: Key) -> Restored | None:
+        """Makes this state what it was at a checkpoint. None if there is no checkpoint, and nothing is changed; a checkpoint without
+        a position is a `Restored` without one."""
         return self._from_checkpoint(key)
 
-    def merge_checkpoint(self, key: str) -> bytes | None:
-        """Takes from a checkpoint what is newer than what there is."""
+    def merge_checkpoint(self, key: Key) -> Restored | None:
+        """Takes from a checkpoint what is newer than what there is. None if there is no checkpoint, and nothing is changed."""
         return self._from_checkpoint(key, b"MERGE")
 
-    def _from_checkpoint(self, key: str, *policy: bytes) -> bytes | None:
-        if not self._ask(registers.has_checkpoint(key)):
+    def _from_checkpoint(self, key: Key, *policy: bytes) -> Restored | None:
+        try:
+            return self._ask(self._requests.restore_checkpoint(key, *policy))
+        except ServerError as error:
+            # Asked only now, so that a checkpoint that is there takes one request.
+            if error.code != "ERR" or self._ask(registers.has_checkpoint(key)):
+                raise
             return None
-        return self._ask(registers.restore_checkpoint(key, *policy))

@@ -6,7 +6,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import redis
 
@@ -36,10 +36,10 @@ from ..sessions import (
     SessionInfo,
     SessionRequests,
 )
-from ..words import Value
+from ..words import Key, Value, name_of, whole
 from .connections import Connections
 from .operations import Operations
-from .runtime import Flag, Messages, drop, is_set_within, sleep, start
+from .runtime import Flag, Lock, Messages, drop, is_set_within, sleep, start
 
 T = TypeVar("T")
 
@@ -79,22 +79,30 @@ class Session(Operations):
         return self._numbers.following
 
     def ask(self, request: Request[T]) -> T:
-        return self._settle(self._numbers.begin(), request)
+        prepared = PreparedRequest(self, self._numbers.begin(), request)
+        try:
+            return prepared.send()
+        except UnansweredError:
+            raise  # which has the request
+        except BaseException:
+            self._numbers.end(prepared.id)  # nothing can send it again
+            raise
 
     def call(self, *words: Value) -> Reply:
         """Runs a command once, and returns its reply. If connections are lost it is sent again under its number, for as long as the
-        session retries; then it is an UnansweredError."""
+        session retries; then it is an UnansweredError, which has the request."""
         return self.ask(sessions.command(words))
 
-    def call_again(self, request_id: int, *words: Value) -> Reply:
-        """The same command again under its number, after an UnansweredError: its reply if it has run, else it runs now."""
+    def prepare(self, *words: Value, request_id: int | None = None) -> "PreparedRequest[Reply]":
+        """A command with its number, to be sent, and sent again after an UnansweredError: the same words under the same number. A program
+        that stores its words and its id before it sends it can go on after a crash of its own: `sessions.resume`, and `prepare`
+        with that `request_id`, before the session sends anything else. Other words than the request had are a MismatchError. Until it has its reply or is forgotten, the server keeps the replies of later requests too."""
         request = sessions.command(words)
-        self._numbers.begin_again(request_id)
-        return self._settle(request_id, request)
-
-    def forget(self, request_id: int) -> None:
-        """Gives up a request after an UnansweredError: the server need not keep its reply any more."""
-        self._numbers.end(request_id)
+        if request_id is None:
+            request_id = self._numbers.begin()
+        else:
+            self._numbers.begin_as(int(whole(request_id, "request_id")))
+        return PreparedRequest(self, request_id, request)
 
     def push(self, session_id: str, payload: Value) -> int:
         """Pushes a request to another session, once. Returns its number there."""
@@ -166,20 +174,22 @@ class Session(Operations):
         except (UnavailableError, ClosedError):
             pass  # it expires by itself
 
-    def _settle(self, request_id: int, request: Request[T]) -> T:
+    def _settle(self, prepared: "PreparedRequest[T]", request: Request[T]) -> T:
+        self._numbers.begin_again(prepared.id)
         try:
-            reply = self._insist(request_id, lambda: self._requests.call(request_id, self._numbers.low(), request))
+            reply = self._insist(prepared, lambda: self._requests.call(prepared.id, self._numbers.low(), request))
         except UnansweredError:
-            raise  # its number stays open, for call_again
-        except BaseException:
-            self._numbers.end(request_id)
+            raise  # its number stays open, to be sent again; so it does when the caller is cancelled
+        except Exception:
+            self._numbers.end(prepared.id)
             raise
-        self._numbers.end(request_id)
+        self._numbers.end(prepared.id)
         return reply
 
-    def _insist(self, request_id: int | None, make: Callable[[], Request[T]]) -> T:
+    def _insist(self, prepared: "PreparedRequest[T] | None", make: Callable[[], Request[T]]) -> T:
         """Sends a request until there is an answer."""
         insistence = Insistence(self._retry_for_ms)
+        request_id = prepared.id if prepared is not None else None
         while True:
             self._check(request_id, insistence.maybe_applied)
             try:
@@ -191,9 +201,9 @@ class Session(Operations):
                 pause = insistence.pause_s(error)
                 if pause is None:
                     self._check_alive(error, request_id, insistence.maybe_applied)
-                    if request_id is None:
+                    if prepared is None:
                         raise
-                    failure = insistence.failure(request_id, error)
+                    failure = insistence.failure(prepared, error)
                     raise failure from (None if failure is error else error)
             sleep(pause)
 
@@ -220,6 +230,44 @@ class Session(Operations):
             self._renewed_at = time.monotonic()
         except HoldfastError:
             pass  # the next request says it
+
+
+class PreparedRequest(Generic[T]):
+    """A request of a session: words under a number. However often it is sent, it runs once."""
+
+    def __init__(self, session: Session, request_id: int, request: Request[T]) -> None:
+        self._session = session
+        self._id = request_id
+        self._request = request
+        #: Its reply, once it has come.
+        self._reply: list[T] = []
+        #: Of two that send it at a time, the second gets what the first has got.
+        self._turn = Lock()
+
+    @property
+    def id(self) -> int:
+        """Its number in the session."""
+        return self._id
+
+    @property
+    def words(self) -> tuple[bytes, ...]:
+        """The command and its arguments."""
+        return tuple(self._request.words)
+
+    def send(self) -> T:
+        """Sends it, and sends it again when connections are lost, for as long as the session retries. Returns its reply; that of the first
+        time, if it has run before. After an UnansweredError it may be called again, now or later."""
+        with self._turn:
+            if not self._reply:
+                self._reply.append(self._session._settle(self, self._request))
+            return self._reply[0]
+
+    def forget(self) -> None:
+        """Gives it up: the server need not keep its reply any more. Whether it has run is then not known."""
+        self._session._numbers.end(self._id)
+
+    def __repr__(self) -> str:
+        return f"PreparedRequest(id={self._id}, words={self.words!r:.200})"
 
 
 def _keep_alive(reference: "weakref.ref[Session]", ended: Flag, interval_s: float) -> None:
@@ -321,14 +369,14 @@ class Sessions:
                     raise
             sleep(pause)
 
-    def resume(self, session_id: str, next_request_id: int, *, retry_for_ms: int = RETRY_FOR_MS) -> Session:
+    def resume(self, session_id: Key, next_request_id: int, *, retry_for_ms: int = RETRY_FOR_MS) -> Session:
         """Goes on with a session that this program, or one before it, has opened. Its requests are numbered from `next_request_id` on: the same
         command under the number that it had gets the reply that it had. A session that is gone is a SessionLostError."""
-        requests = SessionRequests(session_id)
+        requests = SessionRequests(name_of(session_id))
         info = self._connections.ask(requests.info()) if self._connections.ask(requests.alive()) else None
         if info is None:
-            raise SessionLostError(session_id, None, True)
-        return Session(self._connections, session_id, next_request_id, info.ttl_ms, retry_for_ms)
+            raise SessionLostError(requests.id, None, True)
+        return Session(self._connections, requests.id, next_request_id, info.ttl_ms, retry_for_ms)
 
     def push(self, session_id: str, payload: Value) -> int:
         """Pushes a request to a session. Returns its number there. After an UnavailableError it may be there: `Session.push` pushes once."""

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
 import redis
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import ConnectionError, RedisError, ResponseError
 
 from .. import replies
 from ..errors import ClosedError, ConflictError, HoldfastError, UnavailableError, as_holdfast_error
 from ..patience import PAUSE_S, Deadline, pause_after_conflict_s
 from ..request import Request
 from .connections import Connections
-from .operations import Operations
+from .operations import CellOperations, Operations
 from .runtime import Lock, drop, sleep
 
 T = TypeVar("T")
@@ -23,19 +23,28 @@ class Transaction(Operations):
     """A transaction that is under way. Only commands whose keys are all arguments can be part of it; others are refused, and the
     transaction goes on. Nothing waits in it. Once it has ended, its commands are a ClosedError, and nothing is sent."""
 
-    #: redis-py's commands, as part of the transaction.
-    client: redis.Redis
+    def __init__(self, link: "_Link") -> None:
+        self._link = link
+        self._client = _Client(link)
+
+    @property
+    def client(self) -> redis.Redis:
+        """redis-py's commands, as part of the transaction."""
+        return self._client
+
+    def ask(self, request: Request[T]) -> T:
+        return self._link.ask(request)
+
+
+class ReadTransaction(CellOperations):
+    """A transaction that reads cells as they all were when it began, whatever others write meanwhile. Writes, and other commands than
+    those that read cells, are refused, and the transaction goes on."""
 
     def __init__(self, link: "_Link") -> None:
         self._link = link
-        self.client = _Client(link)
 
     def ask(self, request: Request[T]) -> T:
-        try:
-            reply = self._link.run(lambda connection: self._link.connections.talk(connection, request))
-        except RedisError as error:
-            raise as_holdfast_error(error) from error
-        return request.read(reply)
+        return self._link.ask(request)
 
 
 def transaction(connections: Connections, tries: int, body: Callable[[Transaction], T]) -> T:
@@ -66,13 +75,29 @@ def transaction(connections: Connections, tries: int, body: Callable[[Transactio
     raise ConflictError("CONFLICT", f"other clients changed what the transaction read, each of the {tries} times it was tried")
 
 
-def _begin(connections: Connections) -> "_Link":
+def read_transaction(connections: Connections, body: Callable[[ReadTransaction], T]) -> T:
+    link = _begin(connections, b"READONLY")
+    try:
+        try:
+            result = body(ReadTransaction(link))
+        except Exception as error:
+            link.roll_back()
+            if link.lost and isinstance(error, RedisError):
+                raise UnavailableError(f"the transaction's connection was lost: {error}") from error
+            raise
+        link.commit()
+        return result
+    finally:
+        link.release()
+
+
+def _begin(connections: Connections, *options: bytes) -> "_Link":
     deadline = Deadline(connections.response_timeout_ms)
     while True:
         try:
             link = _Link(connections, connections.take(connections.own))
             try:
-                link.say("TXN.BEGIN")
+                link.say(b"TXN.BEGIN", *options)
                 return link
             except BaseException:
                 link.release()
@@ -100,6 +125,14 @@ class _Link:
         self._is_clean = False
         #: Threads that share the transaction take turns.
         self._turn = Lock()
+        connection.register_connect_callback(self._refuse_to_connect)
+
+    def ask(self, request: Request[T]) -> T:
+        try:
+            reply = self.run(lambda connection: self._talk(connection, request))
+        except RedisError as error:
+            raise as_holdfast_error(error) from error
+        return request.read(reply)
 
     def run(self, talk: Callable[[redis.Connection], T]) -> T:
         # Nothing is sent behind the end, or on a connection that redis-py would make anew: it would run outside the transaction.
@@ -111,7 +144,7 @@ class _Link:
     def commit(self) -> None:
         self._ended = True
         try:
-            self.say("TXN.COMMIT")
+            self.say(b"TXN.COMMIT")
         except ConflictError:
             self._is_clean = True
             raise
@@ -122,25 +155,37 @@ class _Link:
         if self.lost:
             return
         try:
-            self.say("TXN.ROLLBACK")
+            self.say(b"TXN.ROLLBACK")
             self._is_clean = True
         except HoldfastError:
             pass  # its connection ends, and the transaction with it
 
-    def say(self, command: str) -> None:
+    def say(self, *words: bytes) -> None:
         """Sends a command of the transaction's own."""
-        request = Request([command.encode()], replies.ok)
+        request = Request(words, replies.ok)
+        if self.connections.is_plain:
+            request.on_plain_redis()
         try:
             with self._turn:
-                self._run(lambda connection: self.connections.talk(connection, request))
+                self._run(lambda connection: self._talk(connection, request))
         except Exception as error:
             raise self.connections.failure(error) from error
 
     def release(self) -> None:
         self._ended = True
+        self._connection.deregister_connect_callback(self._refuse_to_connect)
         if not self._is_clean:
             drop(self._connection)
         self.connections.own.release(self._connection)
+
+    def _refuse_to_connect(self, _connection: redis.Connection) -> None:
+        """IMPORTANT: redis-py connects again by itself, when it finds the connection gone before it sends. The command would then run
+        outside the transaction, and be applied at once."""
+        raise ConnectionError("the transaction's connection was lost")
+
+    def _talk(self, connection: redis.Connection, request: Request[Any]) -> replies.Reply:
+        # A check of the connection's health would be a PING in the transaction.
+        return self.connections.talk(connection, request, check_health=False)
 
     def _run(self, talk: Callable[[redis.Connection], T]) -> T:
         try:
@@ -162,7 +207,7 @@ class _Client(redis.Redis):
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
         def talk(connection: redis.Connection) -> Any:
-            connection.send_command(*args, **options)
+            connection.send_command(*args, check_health=False)
             return redis.Redis.parse_response(self, connection, args[0], **options)
 
         return self._link.run(talk)
