@@ -32,6 +32,7 @@ class OnTransaction implements Asker {
   readonly #connection: Connection;
   readonly #link: Link;
 
+  /** @internal */
   constructor(connection: Connection, link: Link) {
     this.#connection = connection;
     this.#link = link;

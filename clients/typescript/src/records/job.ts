@@ -56,6 +56,7 @@ export class Job {
   readonly #store: RecordStore;
   readonly #config: JobConfig;
 
+  /** @internal */
   constructor(store: RecordStore, config: JobConfig, claimed: Indexed, token: number) {
     this.key = claimed.key;
     this.rawKey = claimed.rawKey;
