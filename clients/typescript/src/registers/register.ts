@@ -31,6 +31,7 @@ export class Register {
   current: Current | null = null;
   /** The first version that is not sealed, if it is ahead of the newest one. */
   sealed: StateVersion | null = null;
+  /** Which versions it takes in order: the first that it applied or kept decides. */
   kind: OrderedKind | null = null;
   /** What waits, in the order of versions. */
   buffer: Buffered[] = [];
@@ -42,7 +43,7 @@ export class Register {
     if (closed !== null) return closed;
     const waiting = this.buffer.find((each) => compareVersions(each.version, version) === 0);
     if (waiting !== undefined && !isSame(waiting.operation, operation)) return 'mismatch';
-    const isDue = kind === null || (kind === 'numbers' && version.round === this.#next());
+    const isDue = kind === null || (kind === 'numbers' && compareVersions(version, this.#open()) === 0);
     if (!isDue) {
       if (waiting === undefined) this.#wait(version, operation);
       this.kind = kind;
@@ -51,7 +52,7 @@ export class Register {
     const applied = apply(this.current, version, operation);
     if (applied === NOT_INTEGER) throw new ServerError('ERR', `the value of the register is ${NOT_INTEGER}`);
     if (applied === OVERFLOW) throw new ServerError('ERR', OVERFLOW);
-    const goesOn = this.kind !== 'pairs' && version.epoch === 0;
+    const goesOn = this.kind === 'numbers' && version.epoch === 0;
     this.#set(goesOn ? this.#applyWithoutGap(applied, version.round + 1).current : applied);
     if (kind !== null) this.kind = kind;
     return 'applied';
@@ -60,10 +61,8 @@ export class Register {
   /** Applies what waits below a version, and numbers from it on without a gap. Returns how many were applied. */
   seal(below: StateVersion, kind: OrderedKind): number {
     this.#passKind(below, kind);
-    const ahead = kind === 'numbers'
-      ? this.#next() !== undefined && below.round > (this.#next() ?? 0)
-      : !this.#isBehind(below);
-    if (!ahead) return 0;
+    const open = this.#open();
+    if (compareVersions(below, open) <= 0) return 0;
     let { current } = this;
     let count = 0;
     for (const { version, operation } of this.buffer.filter((each) => compareVersions(each.version, below) < 0)) {
@@ -75,15 +74,15 @@ export class Register {
       current = applied;
       count += 1;
     }
-    if (kind === 'numbers') {
+    if (this.kind === 'numbers') {
       const more = this.#applyWithoutGap(current, below.round);
       current = more.current;
       count += more.count;
     }
     if (current !== null && count > 0) this.#set(current);
-    const isReached = kind === 'numbers' ? below.round <= (this.#unsealedNext() ?? Infinity) : false;
-    if (!isReached) this.sealed = below;
-    this.kind = kind;
+    // What was applied may have reached the seal already.
+    const reached = current === null ? open : successor(current.version);
+    if (compareVersions(below, reached) > 0) this.sealed = below;
     return count;
   }
 
@@ -99,28 +98,19 @@ export class Register {
 
   #passKind(version: StateVersion, kind: OrderedKind): void {
     if (kind === 'numbers' && version.round < 1) {
-      throw new ServerError('ERR', `the version of an ordered register is a whole number from 1 on, not '${shownVersion(version)}'`);
+      throw new ServerError('ERR', 'ordered versions are 1, 2, 3 and so on: send 1 as the first one, or pairs of epoch and round');
     }
     if (this.kind !== null && this.kind !== kind) {
       throw new ServerError('ERR', `the ordered versions of the register are ${this.kind === 'pairs' ? 'pairs of epoch and round' : 'numbers'}`);
     }
   }
 
-  /** The next number; undefined if the register has a version of another epoch. */
-  #next(): number | undefined {
-    const next = this.#unsealedNext();
-    return next === undefined ? undefined : Math.max(next, this.sealed?.round ?? 1);
-  }
-
-  #unsealedNext(): number | undefined {
-    if (this.current === null) return 1;
-    return this.current.version.epoch === 0 ? this.current.version.round + 1 : undefined;
-  }
-
-  /** Whether a pair says nothing that is not known already. */
-  #isBehind(below: StateVersion): boolean {
-    if (this.sealed !== null && compareVersions(below, this.sealed) <= 0) return true;
-    return this.current !== null && compareVersions(below, this.current.version) <= 0;
+  /** The lowest version that is not closed. */
+  #open(): StateVersion {
+    const { current, sealed, kind } = this;
+    if (sealed !== null) return sealed;
+    if (current !== null) return successor(current.version);
+    return { epoch: 0, round: kind === 'pairs' ? 0 : 1 };
   }
 
   #wait(version: StateVersion, operation: Operation): void {
@@ -148,11 +138,7 @@ export class Register {
   #set(current: Current): void {
     this.current = current;
     this.buffer = this.buffer.filter((each) => compareVersions(each.version, current.version) > 0);
-    if (this.kind !== 'pairs' && current.version.epoch > 0) this.buffer = []; // numbers have no epoch: none is still to come
-    const { sealed } = this;
-    if (sealed === null) return;
-    const next = { epoch: current.version.epoch, round: current.version.round + 1 };
-    if (compareVersions(sealed, next) <= 0) this.sealed = null;
+    if (this.sealed !== null && compareVersions(this.sealed, successor(current.version)) <= 0) this.sealed = null;
   }
 }
 
@@ -171,6 +157,10 @@ function readInteger(value: Buffer): bigint | undefined {
   if (!/^(0|-?[1-9]\d{0,18})$/.test(digits)) return undefined;
   const number = BigInt(digits);
   return BigInt.asIntN(64, number) === number ? number : undefined;
+}
+
+function successor({ epoch, round }: StateVersion): StateVersion {
+  return { epoch, round: round + 1 };
 }
 
 export function compareVersions(a: StateVersion, b: StateVersion): number {
