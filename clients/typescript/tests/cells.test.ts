@@ -160,6 +160,11 @@ for (const RESP of [2, 3] as const) {
       const text: string | undefined = second?.value;
       assert.deepEqual([sum, text, third], [2, 'two', null]);
       assert.deepEqual(await cells.getCells([]), []);
+      const names = await cells.getCells(['b', Buffer.from('a'), 'none']);
+      assert.deepEqual(names.map((each) => each?.value), ['two', '1', undefined]);
+      const [number] = await cells.getCells(['a'], codec.integer);
+      const one: number | undefined = number?.value;
+      assert.equal(one, 1);
     });
 
     test('branches are forked, listed and dropped', async () => {

@@ -47,7 +47,7 @@ for (const { name, server, plain } of servers) {
         await records.put('r', { state: 'pending', attempt: 0, bytes: everyByte });
         assert.equal((await records.get('r'))?.ttlMs, null);
         assert.deepEqual(await records.getField('r', 'bytes'), everyByte);
-        await records.put('r', { state: 'done', attempt: null, bytes: null, more: 1 }, { lifetime: { ms: 60_000 } });
+        await records.put('r', { state: 'done', attempt: null, bytes: null, more: 1 }, 60_000);
         const record = await records.get('r');
         assert.deepEqual(record?.toObject(), { state: 'done', more: '1' });
         assert.ok((record?.ttlMs ?? 0) > 50_000 && (record?.ttlMs ?? 0) <= 60_000);

@@ -3,7 +3,7 @@
 import type { Asker } from '../asker.js';
 import { text as textCodec, type Codec } from '../codec.js';
 import { list, optional, type Reply } from '../replies.js';
-import type { Key } from '../words.js';
+import { word, type Key } from '../words.js';
 import { Branch } from './branch.js';
 import { Cell, readVersion, type CellVersion } from './cell.js';
 
@@ -30,9 +30,15 @@ export class Cells {
     return new Cell(this.#asker, name, codec);
   }
 
-  /** What several cells hold, all of one instant; null for each that does not exist. */
-  async getCells<const Several extends readonly CellName<any>[]>(cells: Several): Promise<CellVersions<Several>> {
-    return getCells(this.#asker, cells);
+  /**
+   * What several cells hold, all of one instant; null for each that does not exist. They are given as cells, each with its own type, or by
+   * name, with one codec for all: text if none is given.
+   */
+  async getCells<const Several extends readonly CellName<any>[]>(cells: Several): Promise<CellVersions<Several>>;
+  async getCells(names: readonly Key[]): Promise<(CellVersion<string> | null)[]>;
+  async getCells<T>(names: readonly Key[], codec: Codec<T>): Promise<(CellVersion<T> | null)[]>;
+  async getCells(cells: readonly (CellName<any> | Key)[], codec: Codec<any> = textCodec): Promise<unknown> {
+    return getCells(this.#asker, cells, codec);
   }
 
   /** The branch of this name. Asks the server nothing. */
@@ -41,7 +47,11 @@ export class Cells {
   }
 }
 
-export async function getCells<const Several extends readonly CellName<any>[]>(asker: Asker, cells: Several): Promise<CellVersions<Several>> {
-  const replies = cells.length === 0 ? [] : list(await asker.ask(['CELL.MGET', ...cells.map(({ key }) => key)]));
-  return cells.map(({ codec }, i) => optional(replies[i], (reply: Reply) => readVersion(reply, codec)) ?? null) as CellVersions<Several>;
+export async function getCells(
+  asker: Asker, cells: readonly (CellName<any> | Key)[], codec: Codec<any>,
+): Promise<(CellVersion<any> | null)[]> {
+  const named = cells.map((cell): CellName<any> =>
+    (typeof cell === 'string' || cell instanceof Uint8Array ? { key: word(cell), codec } : cell));
+  const replies = named.length === 0 ? [] : list(await asker.ask(['CELL.MGET', ...named.map(({ key }) => key)]));
+  return named.map((cell, i) => optional(replies[i], (reply: Reply) => readVersion(reply, cell.codec)) ?? null);
 }

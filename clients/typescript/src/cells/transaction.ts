@@ -11,7 +11,7 @@ import { RecordStore } from '../records/record-store.js';
 import type { Reply } from '../replies.js';
 import { RunStore } from '../runs/run-store.js';
 import { word, type CommandWords, type Key, type Word } from '../words.js';
-import { Cell } from './cell.js';
+import { Cell, type CellVersion } from './cell.js';
 import { getCells, type CellName, type CellVersions } from './cells.js';
 
 /** The part of a cell that only reads. */
@@ -57,9 +57,12 @@ class OnTransaction implements Asker {
     return this.ask(words.map(word));
   }
 
-  /** What several cells hold, all of one instant. */
-  async getCells<const Several extends readonly CellName<any>[]>(cells: Several): Promise<CellVersions<Several>> {
-    return getCells(this, cells);
+  /** What several cells hold, all of one instant: given as cells, each with its own type, or by name with one codec for all. */
+  async getCells<const Several extends readonly CellName<any>[]>(cells: Several): Promise<CellVersions<Several>>;
+  async getCells(names: readonly Key[]): Promise<(CellVersion<string> | null)[]>;
+  async getCells<T>(names: readonly Key[], codec: Codec<T>): Promise<(CellVersion<T> | null)[]>;
+  async getCells(cells: readonly (CellName<any> | Key)[], codec: Codec<any> = textCodec): Promise<unknown> {
+    return getCells(this, cells, codec);
   }
 }
 

@@ -67,8 +67,12 @@ export class RecordStore {
     return found.size === 0 ? null : found;
   }
 
-  /** Writes fields, removes those that are null, and sets the record's lifetime if one is given, in one step. */
-  async put(key: Key, values: Changes, options: PutOptions = {}): Promise<void> {
+  /**
+   * Writes fields, removes those that are null, and sets the record's time to live if one is given, in one step. A number is the time to
+   * live in milliseconds; options have more. Without one the time to live stays as it is.
+   */
+  async put(key: Key, values: Changes, ttlOrOptions: number | PutOptions = {}): Promise<void> {
+    const options = typeof ttlOrOptions === 'number' ? { lifetime: { ms: ttlOrOptions } } : ttlOrOptions;
     const isPlain = !this.#asker.knows('hput') || !this.#asker.knows('hcas');
     await this.#asker.ask(isPlain ? plainRedis.putWords(key, values, options) : putWords(key, values, options));
   }

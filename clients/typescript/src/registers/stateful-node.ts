@@ -79,9 +79,16 @@ export class StatefulNode<State, Output> {
     await this.#backend.checkpoint(this.#checkpointKey, position);
   }
 
-  /** Goes back to the last checkpoint and returns its input position; null, and the state as it is, if there is none. */
+  /**
+   * Goes back to the last checkpoint, and returns the input position from which to go on; null if there is none, and the input is read from
+   * its beginning. Call it at each start, before the first input.
+   */
   async recover(): Promise<Buffer | null> {
-    return (await this.#backend.restoreCheckpoint(this.#checkpointKey))?.position ?? null;
+    const restored = await this.#backend.restoreCheckpoint(this.#checkpointKey);
+    // The start itself is the first checkpoint, without a position: after a crash before the next one, the input is read again on the
+    // states of the start, and no output is missing.
+    if (restored === null) await this.#backend.checkpoint(this.#checkpointKey);
+    return restored?.position ?? null;
   }
 
   async #process(
