@@ -79,10 +79,10 @@ export class Connection implements Asker {
       makeClient({ ...redisOptions, socket: { ...redisOptions.socket, reconnectStrategy: false } }, onError);
     const connection = new Connection(client, new OwnConnections(makeOwn, responseTimeoutMs), responseTimeoutMs);
     try {
-      connection.#known = plain ? new Set() : await connection.#knownCommands();
+      connection.#known = plain ? new Set() : await connection.#knownCommands(deadline);
     } catch (error) {
-      client.destroy();
-      throw error;
+      if (client.isOpen) client.destroy();
+      throw error instanceof ClosedError ? new UnavailableError('the server closed the connection', { cause: error }) : error;
     }
     return connection;
   }
@@ -147,16 +147,20 @@ export class Connection implements Asker {
     else this.client.destroy();
   }
 
-  async #knownCommands(): Promise<ReadonlySet<string>> {
-    let rows: readonly Reply[];
-    try {
-      rows = list(await this.ask(['COMMAND', 'INFO', ...OWN_COMMANDS]));
-    } catch (error) {
-      // A user without the right to ask: what the server does not know it says when it is used.
-      if (error instanceof ServerError && !error.isTemporary) return new Set(OWN_COMMANDS);
-      throw error;
+  /** Asks again if the answer is lost: a question changes nothing. */
+  async #knownCommands(deadline: number): Promise<ReadonlySet<string>> {
+    for (;;) {
+      try {
+        const rows = list(await this.ask(['COMMAND', 'INFO', ...OWN_COMMANDS]));
+        return new Set(OWN_COMMANDS.filter((_, i) => Array.isArray(rows[i]) && rows[i].length > 0));
+      } catch (error) {
+        const isTemporary = error instanceof HoldfastError && error.isTemporary;
+        // A user without the right to ask: what the server does not know it says when it is used.
+        if (error instanceof ServerError && !isTemporary) return new Set(OWN_COMMANDS);
+        if (!isTemporary || performance.now() >= deadline) throw error;
+      }
+      await sleep(LOADING_PAUSE_MS);
     }
-    return new Set(OWN_COMMANDS.filter((_, i) => Array.isArray(rows[i]) && rows[i].length > 0));
   }
 
   async #send(words: readonly Word[], timeout: number): Promise<Reply> {

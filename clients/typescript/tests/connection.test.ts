@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ClosedError, Connection, RecordStore, ReplyError, ServerError, UnavailableError } from '../src/index.js';
 import { double, flag, integer, list, map, text, time } from '../src/replies.js';
 import { whole, word } from '../src/words.js';
+import { Proxy } from './proxy.js';
 import { Server, eventually, freePort, range } from './server.js';
 
 const server = await Server.start();
@@ -29,6 +30,20 @@ for (const RESP of [2, 3] as const) {
     test('says that no server is there', async () => {
       const nowhere = { RESP, socket: { host: '127.0.0.1', port: await freePort() }, responseTimeoutMs: 100 };
       await assert.rejects(Connection.open(nowhere), (error) => error instanceof UnavailableError && error.isTemporary);
+    });
+
+    test('opens over connections that are cut', async () => {
+      const proxy = await Proxy.start(server.port);
+      try {
+        // What a client says of itself when it connects has answers too, so that some cuts come before the question and some in it.
+        for (const reply of range(40, (i) => i * 40)) {
+          proxy.cutAfter({ reply });
+          const opened = await server.connect({ RESP, socket: { host: '127.0.0.1', port: proxy.port } });
+          assert.equal(opened.isHoldfast, true);
+        }
+      } finally {
+        proxy.end();
+      }
     });
 
     test('says at once that a password is wrong', async () => {

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server as NetServer } from 'node:net';
 import { afterEach, test } from 'node:test';
-import { CellStore, ConflictError, Connection, HoldfastError, ReplyError, RunStore, ServerError, codec } from '../src/index.js';
+import { CellStore, ConflictError, Connection, HoldfastError, RecordStore, ReplyError, RunStore, ServerError, codec } from '../src/index.js';
 
 const LOADING = '-LOADING Redis is loading the dataset in memory\r\n';
 /** What a connection asks when it is opened: whether the server has Holdfast's commands. */
@@ -17,7 +17,7 @@ afterEach(async () => {
 });
 
 /** A connection to a server that gives one answer to each request, in turn; the last one again and again. */
-async function scripted(answers: readonly string[], responseTimeoutMs: number): Promise<Scripted> {
+async function scripted(answers: readonly string[], responseTimeoutMs: number, commands = COMMANDS): Promise<Scripted> {
   let requests = 0;
   const names: string[] = [];
   const server: NetServer = createServer((socket) => {
@@ -25,7 +25,7 @@ async function scripted(answers: readonly string[], responseTimeoutMs: number): 
     socket.on('data', (data) => {
       for (const [, name] of data.toString().matchAll(/^\*\d+\r\n\$\d+\r\n(.*)\r\n/gm)) {
         if (name === 'COMMAND') {
-          socket.write(COMMANDS);
+          socket.write(commands);
           continue;
         }
         names.push(name ?? '');
@@ -66,6 +66,20 @@ test('a server that does not end reading is an error at last', async () => {
   await assert.rejects(connection.ask(['DEL', 'x']), isTemporary);
   await assert.rejects(connection.askAndWait(['CLAIM'], 500), isTemporary);
   assert.ok(requests() >= 2);
+});
+
+test('a user without the right to ask for the commands can do the rest', async () => {
+  const { connection, names } = await scripted([':1\r\n'], 30_000, "-NOPERM this user has no permissions to run the 'command' command\r\n");
+  assert.equal(connection.isHoldfast, true);
+  await new RecordStore(connection).put('r', { a: 1 });
+  assert.deepEqual(names, ['HPUT']);
+});
+
+test('a server that knows none of the commands is used as a plain Redis', async () => {
+  const { connection, names } = await scripted([':1\r\n'], 30_000, `*7\r\n${'*-1\r\n'.repeat(7)}`);
+  assert.equal(connection.isHoldfast, false);
+  await new RecordStore(connection).put('r', { a: 1 });
+  assert.deepEqual(names, ['EVAL']);
 });
 
 test('other refusals are not tried again', async () => {
