@@ -165,14 +165,15 @@ export class RunStore implements IRunStateStore {
     if (!this.#asker.canWait) throw new TypeError('nothing waits in a session or a transaction: follow the run on a connection');
     if (!(pageSize >= 1)) throw new RangeError(`pageSize is ${pageSize}, and has to be at least 1`);
     let watermark = after;
-    let pages = 0;
+    let hasPage = false;
     while (signal?.aborted !== true) {
       let events: CanonicalEngineEvent[];
       try {
         // Told when the events of the page before were handled.
-        if (onLag !== undefined && pages > 0) onLag(await this.lag(runId, watermark));
+        if (onLag !== undefined && hasPage) onLag(await this.lag(runId, watermark));
+        hasPage = false;
         events = await this.fetchEvents(runId, { afterSeq: watermark, limit: pageSize, block: FOLLOW_WAIT_MS, signal });
-        pages += 1;
+        hasPage = true;
       } catch (error) {
         if (signal?.aborted) return;
         if (!(error instanceof HoldfastError && error.isTemporary)) throw error;
