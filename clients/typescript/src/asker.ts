@@ -3,10 +3,14 @@
 import type { Reply } from './replies.js';
 import type { Word } from './words.js';
 
-/** What requests are sent on. */
+/** What requests are sent on: a connection, a session or a transaction. */
 export interface Asker {
+  /** Whether `askAndWait` waits. In a session and in a transaction nothing waits: the reply comes at once. */
+  readonly canWait: boolean;
   /** Sends a command and returns its reply. */
   ask(words: readonly Word[]): Promise<Reply>;
   /** Sends a command that may wait at the server for up to `waitMs`. The signal ends the wait. */
   askAndWait(words: readonly Word[], waitMs: number, signal?: AbortSignal): Promise<Reply>;
+  /** Whether the server has one of Holdfast's own commands, in lower case. A plain Redis has none. */
+  knows(command: string): boolean;
 }

@@ -5,16 +5,19 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ErrorReply } from 'redis';
 import type { Asker } from './asker.js';
 import { makeClient, type Client, type ClientOptions } from './client.js';
-import { ClosedError, ServerError, UnavailableError, asHoldfastError } from './errors.js';
-import { OwnConnections, TIMER_MS_MAX } from './own-connections.js';
-import { TYPES, type Reply } from './replies.js';
+import { ClosedError, HoldfastError, ServerError, UnavailableError, asHoldfastError } from './errors.js';
+import { OwnConnections, TIMER_MS_MAX, type HeldConnection } from './own-connections.js';
+import { TYPES, list, type Reply } from './replies.js';
 import type { Word } from './words.js';
 
 /** Between two tries while the server reads its data. */
 const LOADING_PAUSE_MS = 50;
 
+/** Holdfast's own commands for which records have another way on a plain Redis. */
+const OWN_COMMANDS = ['hcas', 'hput', 'hfind', 'idx.range', 'idx.create', 'claim', 'sweep'] as const;
+
 /**
- * node-redis's options, without those that do not apply to commands of our own, and two of ours.
+ * node-redis's options, without those that do not apply to commands of our own, and three of ours.
  * `RESP` chooses the protocol: 3, or 2.
  */
 export interface ConnectionOptions
@@ -23,6 +26,8 @@ export interface ConnectionOptions
   responseTimeoutMs?: number;
   /** Told when the connection is lost or cannot be made again yet. */
   onError?: (error: Error) => void;
+  /** Records use only commands that every Redis has, also on Holdfast. */
+  plain?: boolean;
 }
 
 /**
@@ -34,18 +39,26 @@ export interface ConnectionOptions
 export class Connection implements Asker {
   /** The shared connection. */
   readonly client: Client;
+  /** A request with a wait has a connection to itself, so it waits. */
+  readonly canWait = true;
   readonly #own: OwnConnections;
-  readonly #responseTimeoutMs: number;
+  /** How long a request may take, beside the wait that it asks for. */
+  readonly responseTimeoutMs: number;
+  /** Which of OWN_COMMANDS the server has. */
+  #known: ReadonlySet<string> = new Set(OWN_COMMANDS);
 
   private constructor(client: Client, own: OwnConnections, responseTimeoutMs: number) {
     this.client = client;
     this.#own = own;
-    this.#responseTimeoutMs = responseTimeoutMs;
+    this.responseTimeoutMs = responseTimeoutMs;
   }
 
-  /** Connects. If the server is not up, tries for as long as a request may take. */
+  /**
+   * Connects, and asks the server which of Holdfast's commands it has. If the server is not up, tries for as long as a request
+   * may take.
+   */
   static async open(options: ConnectionOptions = {}): Promise<Connection> {
-    const { onError = () => {}, responseTimeoutMs: asked = 10_000, ...redisOptions } = options;
+    const { onError = () => {}, responseTimeoutMs: asked = 10_000, plain = false, ...redisOptions } = options;
     const responseTimeoutMs = Math.min(asked, TIMER_MS_MAX);
     const deadline = performance.now() + responseTimeoutMs;
     let everReady = false;
@@ -64,12 +77,38 @@ export class Connection implements Asker {
     }
     const makeOwn = (): Client =>
       makeClient({ ...redisOptions, socket: { ...redisOptions.socket, reconnectStrategy: false } }, onError);
-    return new Connection(client, new OwnConnections(makeOwn, responseTimeoutMs), responseTimeoutMs);
+    const connection = new Connection(client, new OwnConnections(makeOwn, responseTimeoutMs), responseTimeoutMs);
+    try {
+      connection.#known = plain ? new Set() : await connection.#knownCommands(deadline);
+    } catch (error) {
+      if (client.isOpen) client.destroy();
+      throw error instanceof ClosedError ? new UnavailableError('the server closed the connection', { cause: error }) : error;
+    }
+    return connection;
+  }
+
+  /** Whether the server has all of Holdfast's commands for records, and they are used. */
+  get isHoldfast(): boolean {
+    return this.#known.size === OWN_COMMANDS.length;
+  }
+
+  knows(command: string): boolean {
+    return this.#known.has(command);
+  }
+
+  /** Whether the server answers. */
+  async ping(): Promise<boolean> {
+    try {
+      return (await this.ask(['PING'])) === 'PONG';
+    } catch (error) {
+      if (error instanceof HoldfastError) return false;
+      throw error;
+    }
   }
 
   /** Sends a command on the shared connection; again if the server still reads its data, which refuses everything until then. */
   async ask(words: readonly Word[]): Promise<Reply> {
-    const deadline = performance.now() + this.#responseTimeoutMs;
+    const deadline = performance.now() + this.responseTimeoutMs;
     for (;;) {
       try {
         return await this.#send(words, Math.max(1, Math.ceil(deadline - performance.now())));
@@ -90,6 +129,15 @@ export class Connection implements Asker {
     return this.#own.ask(words, waitMs, signal);
   }
 
+  /**
+   * A connection for the caller alone, for as long as it is held: that of a transaction.
+   * @internal
+   */
+  async hold(): Promise<HeldConnection> {
+    if (!this.client.isOpen) throw new ClosedError('the connection is closed');
+    return this.#own.hold();
+  }
+
   /** Ends the requests that wait, lets the others be answered, and closes all connections. Later requests are a ClosedError. */
   async close(): Promise<void> {
     this.#own.close();
@@ -97,6 +145,22 @@ export class Connection implements Asker {
     // A client without a server would wait for the answers for ever.
     if (this.client.isReady) await this.client.close();
     else this.client.destroy();
+  }
+
+  /** Asks again if the answer is lost: a question changes nothing. */
+  async #knownCommands(deadline: number): Promise<ReadonlySet<string>> {
+    for (;;) {
+      try {
+        const rows = list(await this.ask(['COMMAND', 'INFO', ...OWN_COMMANDS]));
+        return new Set(OWN_COMMANDS.filter((_, i) => Array.isArray(rows[i]) && rows[i].length > 0));
+      } catch (error) {
+        const isTemporary = error instanceof HoldfastError && error.isTemporary;
+        // A user without the right to ask: what the server does not know it says when it is used.
+        if (error instanceof ServerError && !isTemporary) return new Set(OWN_COMMANDS);
+        if (!isTemporary || performance.now() >= deadline) throw error;
+      }
+      await sleep(LOADING_PAUSE_MS);
+    }
   }
 
   async #send(words: readonly Word[], timeout: number): Promise<Reply> {

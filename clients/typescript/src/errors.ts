@@ -29,25 +29,6 @@ export class UnavailableError extends HoldfastError {
 }
 
 /**
- * A request of a session got no answer for as long as it was tried. It may have run or not. `session.callAgain` with its number and
- * the same command tells, and runs it at most once. Until then, or until `session.forget`, the server keeps the replies of all later
- * requests of the session, too.
- */
-export class UnansweredError extends UnavailableError {
-  static {
-    this.prototype.name = 'UnansweredError';
-  }
-
-  /** The number of the request in its session. */
-  readonly requestId: number;
-
-  constructor(requestId: number, message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.requestId = requestId;
-  }
-}
-
-/**
  * The session is gone: it has expired, was closed or was deleted. Open another one. Nothing is sent again in another session, because
  * it might run twice: what became of the request has to be found out by looking at what it changes.
  */
@@ -111,7 +92,7 @@ export class WrongTypeError extends ServerError {
   }
 }
 
-/** The server does not know the command, which is one of Holdfast's own: it is a plain Redis. */
+/** The server does not know the command, which is one of Holdfast's own: it is a plain Redis or Valkey. Nothing was changed. */
 export class NeedsHoldfastError extends ServerError {
   static {
     this.prototype.name = 'NeedsHoldfastError';
@@ -122,6 +103,13 @@ export class NeedsHoldfastError extends ServerError {
 export class NoSessionError extends ServerError {
   static {
     this.prototype.name = 'NoSessionError';
+  }
+}
+
+/** Other clients have changed what a transaction has read or written, each time it was tried. Nothing was changed. */
+export class ConflictError extends ServerError {
+  static {
+    this.prototype.name = 'ConflictError';
   }
 }
 
@@ -159,6 +147,7 @@ function refusal(cause: ErrorReply): ServerError {
 
 const KINDS: ReadonlyMap<string, typeof ServerError> = new Map([
   ['WRONGTYPE', WrongTypeError],
+  ['CONFLICT', ConflictError],
   ['NOSESSION', NoSessionError],
   ['MISMATCH', MismatchError],
   ['EVICTED', EvictedError],

@@ -1,8 +1,9 @@
-// Connections that one request has to itself. Knows nothing of what is asked.
+// Connections that one request, or one transaction, has to itself. Knows nothing of what is asked.
 //
 // A request that waits at the server holds up every other one on its connection, so it has one for as long as it lasts. One
 // that is given up takes its connection with it: the server sees the end of it, and gives the client nothing more.
 
+import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from './client.js';
 import { ClosedError, HoldfastError, ServerError, UnavailableError, asHoldfastError } from './errors.js';
@@ -27,6 +28,8 @@ export class OwnConnections {
   constructor(make: () => Client, responseTimeoutMs: number) {
     this.#make = make;
     this.#responseTimeoutMs = responseTimeoutMs;
+    // Each request that is under way listens.
+    setMaxListeners(0, this.#closed.signal);
   }
 
   /**
@@ -40,6 +43,24 @@ export class OwnConnections {
       const made = await this.#try(words, waitMs, signals);
       if (made.reply !== undefined) return made.reply;
       if (performance.now() - began >= waitMs) throw made.error;
+      await sleep(PAUSE_MS);
+    }
+  }
+
+  /**
+   * A connection for the caller alone. If the server is not there, or still reads its data, tries for as long as a request may
+   * take.
+   */
+  async hold(): Promise<HeldConnection> {
+    const began = performance.now();
+    for (;;) {
+      try {
+        const client = await this.#take([this.#closed.signal]);
+        return new HeldConnection(client, this.#responseTimeoutMs, this.#closed.signal, () => this.#giveBack(client));
+      } catch (error) {
+        const goesOn = error instanceof HoldfastError && error.isTemporary && performance.now() - began < this.#responseTimeoutMs;
+        if (!goesOn) throw error;
+      }
       await sleep(PAUSE_MS);
     }
   }
@@ -104,6 +125,57 @@ export class OwnConnections {
   #giveBack(client: Client): void {
     if (this.#closed.signal.aborted) client.destroy();
     else this.#idle.push(client);
+  }
+}
+
+/**
+ * One connection that a caller has to itself. It is never made anew: when it is lost, everything on it is an error, and so is
+ * everything after it. So nothing that belongs to its state at the server is sent outside of that state.
+ */
+export class HeldConnection {
+  readonly #client: Client;
+  readonly #responseTimeoutMs: number;
+  readonly #closed: AbortSignal;
+  readonly #giveBack: () => void;
+  #isLost = false;
+  #isReleased = false;
+
+  constructor(client: Client, responseTimeoutMs: number, closed: AbortSignal, giveBack: () => void) {
+    this.#client = client;
+    this.#responseTimeoutMs = responseTimeoutMs;
+    this.#closed = closed;
+    this.#giveBack = giveBack;
+  }
+
+  /** There was no answer to a request: it may have been executed or not, and the connection is gone. */
+  get isLost(): boolean {
+    return this.#isLost;
+  }
+
+  async ask(words: readonly Word[]): Promise<Reply> {
+    if (this.#isReleased) throw new ClosedError('the connection was given back');
+    if (this.#isLost) throw new UnavailableError('the connection was lost');
+    try {
+      const reply = this.#client.sendCommand<Reply>(words, { typeMapping: TYPES });
+      return await until(reply, this.#responseTimeoutMs, [this.#closed], () => this.#client.destroy());
+    } catch (error) {
+      if (!(error instanceof ServerError || error instanceof TypeError)) this.#lose();
+      throw error;
+    }
+  }
+
+  /** Gives the connection back for others; one that is not as it was when it was taken is closed. */
+  release(isClean: boolean): void {
+    if (this.#isReleased) return;
+    this.#isReleased = true;
+    if (isClean && !this.#isLost) this.#giveBack();
+    else this.#lose();
+  }
+
+  #lose(): void {
+    if (this.#isLost) return;
+    this.#isLost = true;
+    this.#client.destroy();
   }
 }
 

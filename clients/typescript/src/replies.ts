@@ -33,6 +33,20 @@ export function text(reply: Reply | undefined): string {
   }
 }
 
+/**
+ * A name as text. If its bytes are no UTF-8, every byte above 0x7f is written as `\xff`, so that one odd name does not end a
+ * scan; the bytes themselves have to be kept beside it.
+ */
+export function shownText(reply: Reply | undefined): string {
+  if (typeof reply === 'string') return reply;
+  const raw = bytes(reply);
+  try {
+    return UTF8.decode(raw);
+  } catch {
+    return raw.toString('latin1').replaceAll(/[\x80-\xff]/g, (byte) => `\\x${byte.charCodeAt(0).toString(16)}`);
+  }
+}
+
 export function bytes(reply: Reply | undefined): Buffer {
   if (typeof reply === 'string') return Buffer.from(reply);
   if (!Buffer.isBuffer(reply)) throw unexpected('a string', reply);

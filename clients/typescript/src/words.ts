@@ -6,8 +6,17 @@ export type Word = string | Buffer;
 /** A value of a field. Numbers are sent in decimal; bytes as they are. */
 export type Value = string | number | bigint | Uint8Array;
 
+/** A command: its name, then its arguments. */
+export type CommandWords = readonly [string, ...Value[]];
+
 /** Values by name. */
 export type Values = Readonly<Record<string, Value>> | ReadonlyMap<string, Value>;
+
+/** Values by name; null removes the field of that name. */
+export type Changes = Readonly<Record<string, Value | null>> | ReadonlyMap<string, Value | null>;
+
+/** The name of a key: text, or bytes that need not be UTF-8. */
+export type Key = string | Uint8Array;
 
 export function word(value: Value): Word {
   switch (typeof value) {
@@ -41,6 +50,15 @@ export function countedList(items: readonly Value[]): Word[] {
   return [items.length.toString(), ...items.map(word)];
 }
 
-export function entries(values: Values): [string, Value][] {
-  return values instanceof Map ? [...values] : Object.entries(values);
+export function entries<T>(values: Readonly<Record<string, T>> | ReadonlyMap<string, T>): [string, T][] {
+  return values instanceof Map ? [...values] : Object.entries(values) as [string, T][];
+}
+
+/** What is written, and the names of what is removed. */
+export function splitChanges(changes: Changes): { set: Map<string, Value>; remove: string[] } {
+  const all = entries<Value | null>(changes);
+  return {
+    set: new Map(all.flatMap(([name, value]): [string, Value][] => (value === null ? [] : [[name, value]]))),
+    remove: all.flatMap(([name, value]) => (value === null ? [name] : [])),
+  };
 }

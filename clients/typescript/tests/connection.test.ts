@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ClosedError, Connection, RecordStore, ReplyError, ServerError, UnavailableError } from '../src/index.js';
 import { double, flag, integer, list, map, text, time } from '../src/replies.js';
 import { whole, word } from '../src/words.js';
+import { Proxy } from './proxy.js';
 import { Server, eventually, freePort, range } from './server.js';
 
 const server = await Server.start();
@@ -31,6 +32,20 @@ for (const RESP of [2, 3] as const) {
       await assert.rejects(Connection.open(nowhere), (error) => error instanceof UnavailableError && error.isTemporary);
     });
 
+    test('opens over connections that are cut', async () => {
+      const proxy = await Proxy.start(server.port);
+      try {
+        // What a client says of itself when it connects has answers too, so that some cuts come before the question and some in it.
+        for (const reply of range(40, (i) => i * 40)) {
+          proxy.cutAfter({ reply });
+          const opened = await server.connect({ RESP, socket: { host: '127.0.0.1', port: proxy.port } });
+          assert.equal(opened.isHoldfast, true);
+        }
+      } finally {
+        proxy.end();
+      }
+    });
+
     test('says at once that a password is wrong', async () => {
       await connection.client.configSet('requirepass', 'secret');
       try {
@@ -49,7 +64,7 @@ for (const RESP of [2, 3] as const) {
       await eventually(() => !connection.client.isReady);
       const [put, claimed] = [records.put('r', { b: 2 }), records.claim(claim)];
       await server.run();
-      assert.equal(await put, 1);
+      await put;
       await records.put('job:1', { state: 'pending', run_at: 1 });
       assert.equal((await claimed)[0]?.key, 'job:1');
       assert.deepEqual((await records.get('r'))?.toObject(), { a: '1', b: '2' });
@@ -78,8 +93,23 @@ for (const RESP of [2, 3] as const) {
       } finally {
         server.resume();
       }
-      assert.equal(typeof (await hasty.put('r', { a: 2 })), 'number');
+      await hasty.put('r', { a: 2 });
       assert.deepEqual(await hasty.claim({ ...claim, block: 1 }), []);
+    });
+
+    test('says whether the server answers', async () => {
+      assert.equal(await connection.ping(), true);
+      assert.equal(connection.isHoldfast, true);
+      const hasty = await server.connect({ RESP, responseTimeoutMs: 200 });
+      await server.pause();
+      try {
+        assert.equal(await hasty.ping(), false);
+      } finally {
+        server.resume();
+      }
+      await eventually(() => hasty.ping());
+      await hasty.close();
+      assert.equal(await hasty.ping(), false);
     });
 
     test('requests that wait one after the other share a connection', async () => {
@@ -98,7 +128,7 @@ for (const RESP of [2, 3] as const) {
       await records.claim({ ...claim, block: 1 });
       const put = records.put('r', { a: 1 });
       await connection.close();
-      assert.equal(await put, 1);
+      await put;
       await waiting;
       await assert.rejects(records.put('r', { a: 1 }), ClosedError);
       await assert.rejects(records.claim(claim), ClosedError);

@@ -1,29 +1,83 @@
-// The TypeScript of the documents compiles.
+// The TypeScript and JavaScript of the documents compiles and runs: block by block from top to bottom, on an empty server for each
+// document. A block behind `<!-- not run: reason -->` is only compiled.
 
+import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import assert from 'node:assert/strict';
+import { Server } from './server.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
+const repository = join(root, '../..');
+const redirect = join(root, 'tests/redirect.cjs');
 
-for (const document of ['README.md', '../../docs/jobs.md']) {
-  test(`the TypeScript of ${document} compiles`, async () => {
-    const blocks = [...readFileSync(join(root, document), 'utf8').matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code = '']) => code);
-    assert.notEqual(blocks.length, 0);
-    // Inside the package, so that `holdfast` is the package itself.
-    const folder = join(root, 'dist/documents', document.replaceAll(/\W/g, '_'));
+interface Block {
+  readonly code: string;
+  readonly isTypeScript: boolean;
+  readonly line: number;
+  /** Why it is not run. */
+  readonly notRun: string | undefined;
+}
+
+function blocksOf(document: string): Block[] {
+  const fence = /(?:^<!-- not run: (.+?) -->\n+)?^```(ts|typescript|js|javascript)\b[^\n]*\n(.*?)^```$/gms;
+  return [...document.matchAll(fence)].map((match) => ({
+    code: match[3] ?? '',
+    isTypeScript: match[2]?.startsWith('t') === true,
+    line: document.slice(0, match.index + match[0].indexOf('```')).split('\n').length,
+    notRun: match[1],
+  }));
+}
+
+test('blocks are found', () => {
+  const document = 'a\n\n```ts\none\n```\n<!-- not run: needs a mail server -->\n```js\ntwo\n```\n```python\nthree\n```\n```typescript title\nfour\n```\n';
+  assert.deepEqual(blocksOf(document), [
+    { code: 'one\n', isTypeScript: true, line: 3, notRun: undefined },
+    { code: 'two\n', isTypeScript: false, line: 7, notRun: 'needs a mail server' },
+    { code: 'four\n', isTypeScript: true, line: 13, notRun: undefined },
+  ]);
+});
+
+const documents = [
+  join(repository, 'README.md'),
+  ...readdirSync(join(repository, 'docs'), { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.md')).map((name) => join(repository, 'docs', name)),
+  join(root, 'README.md'),
+].map((path) => ({ name: relative(repository, path), blocks: blocksOf(readFileSync(path, 'utf8')) })).filter(({ blocks }) => blocks.length > 0);
+
+test('there are examples', () => {
+  const names = documents.map(({ name }) => name);
+  for (const name of ['clients/typescript/README.md', 'docs/jobs.md']) assert.ok(names.includes(name), name);
+});
+
+for (const { name, blocks } of documents) {
+  // Inside the package, so that `holdfast-client` is the package itself.
+  const folder = join(root, 'dist/documents', name.replaceAll(/\W/g, '_'));
+  const run = promisify(execFile);
+  // FLUSHALL would leave the indexes of other documents.
+  const server = await Server.start();
+  const skip = await server.lacks('hcas', 'claim', 'cell.fork', 'run.append', 'reg.restore', 'session.call');
+
+  test(`the examples of ${name} compile`, async () => {
     rmSync(folder, { recursive: true, force: true });
     mkdirSync(folder, { recursive: true });
-    const files = blocks.map((_, i) => `block${i}.ts`);
-    files.forEach((name, i) => writeFileSync(join(folder, name), blocks[i] ?? ''));
-    writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({
-      extends: '../../../tsconfig.json', compilerOptions: { noEmit: true, rootDir: '../../..' }, files, include: [],
-    }));
+    const files = blocks.map(({ isTypeScript }, i) => `block${i}.${isTypeScript ? 'ts' : 'js'}`);
+    files.forEach((file, i) => writeFileSync(join(folder, file), blocks[i]?.code ?? ''));
+    const options = { rootDir: '../../..', outDir: 'out', declaration: false, sourceMap: false, allowJs: true };
+    writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ extends: '../../../tsconfig.json', compilerOptions: options, files, include: [] }));
     const tsc = join(root, 'node_modules/typescript/bin/tsc');
-    await promisify(execFile)(process.execPath, [tsc, '--project', folder]).catch((error: { stdout?: string }) => assert.fail(error.stdout ?? String(error)));
+    await run(process.execPath, [tsc, '--project', folder]).catch((error: { stdout?: string }) => assert.fail(error.stdout ?? String(error)));
+  });
+
+  test(`the examples of ${name} run`, { skip }, async () => {
+    for (const [i, { line, notRun }] of blocks.entries()) {
+      if (notRun !== undefined) continue;
+      const program = join(folder, 'out', relative(root, folder), `block${i}.js`);
+      const env = { ...process.env, HOLDFAST_TEST_PORT: `${server.port}` };
+      await run(process.execPath, ['--require', redirect, program], { env, timeout: 30_000 })
+        .catch((error: { stdout?: string; stderr?: string }) => assert.fail(`${name}:${line}\n${error.stdout}${error.stderr}`));
+    }
   });
 }

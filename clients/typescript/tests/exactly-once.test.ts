@@ -68,16 +68,47 @@ for (const RESP of [2, 3] as const) {
       assert.equal(await counts.restore(await counts.snapshot()), null);
     });
 
+    test('a restore fills the state that it is called on', async () => {
+      const other = new ExactlyOnceState(connection, 'other/', codec.integer);
+      await counts.put('a', 1, 1);
+      const snapshot = await counts.snapshot('here');
+      await counts.put('a', 2, 2);
+      await other.put('b', 9, 9);
+      assert.equal((await other.restore(snapshot))?.toString(), 'here');
+      assert.deepEqual((await other.mget(['a', 'b'])).map((held) => held?.value), [1, undefined]);
+      assert.equal((await counts.get('a'))?.value, 2);
+      assert.equal((await other.merge(await counts.snapshot())), null);
+      assert.equal((await other.get('a'))?.value, 2);
+    });
+
+    test('keys are text or bytes', async () => {
+      const key = Buffer.from([0, 0xff, 0x0a]);
+      const binary = new ExactlyOnceState(connection, Buffer.from([0xfe, 0x2f]), codec.text);
+      assert.equal(await binary.put(key, 'v', 1), 'applied');
+      assert.equal(await binary.put('text', 'w', 1), 'applied');
+      assert.deepEqual((await binary.mget([key, 'text', Buffer.from('text')])).map((held) => held?.value), ['v', 'w', 'w']);
+      assert.equal(await connection.client.exists(Buffer.concat([Buffer.from([0xfe, 0x2f]), key])), 1);
+      assert.equal(await state.put(key, 'x', 1), 'applied');
+      assert.equal((await state.get(key))?.value, 'x');
+      assert.equal(await binary.checkpoint(Buffer.from([0xfd])), 2);
+      assert.deepEqual(await binary.restoreCheckpoint(Buffer.from([0xfd])), { position: null });
+    });
+
     test('a checkpoint is kept at the server', async () => {
       assert.equal(await counts.restoreCheckpoint('check'), null);
+      assert.equal(await counts.mergeCheckpoint('check'), null);
       await counts.put('a', 1, 1);
+      assert.equal(await counts.checkpoint('without'), 1);
+      assert.deepEqual(await counts.restoreCheckpoint('without'), { position: null });
+      await connection.ask(['SET', 'damaged', 'x']);
+      await assert.rejects(counts.restoreCheckpoint('damaged'), ServerError);
       assert.equal(await counts.checkpoint('check', new Uint8Array([0, 255])), 1);
       await counts.put('a', 2, 2);
       await server.kill();
       await server.run();
-      assert.deepEqual(await counts.mergeCheckpoint('check'), Buffer.from([0, 255]));
+      assert.deepEqual(await counts.mergeCheckpoint('check'), { position: Buffer.from([0, 255]) });
       assert.equal((await counts.get('a'))?.value, 2);
-      assert.deepEqual(await counts.restoreCheckpoint('check'), Buffer.from([0, 255]));
+      assert.deepEqual(await counts.restoreCheckpoint('check'), { position: Buffer.from([0, 255]) });
       assert.equal((await counts.get('a'))?.value, 1);
     });
 

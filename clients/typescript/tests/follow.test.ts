@@ -47,6 +47,17 @@ for (const RESP of [2, 3] as const) {
       await assert.rejects(seen(1, 0, 0), RangeError);
     });
 
+    test('it tells how far it is behind, after each page', async () => {
+      for (const n of [1, 2, 3, 4, 5]) await append(n);
+      const lags: number[] = [];
+      const abort = new AbortController();
+      for await (const event of runs.follow('r', { pageSize: 2, signal: abort.signal, onLag: ({ events }) => {
+        lags.push(events);
+        if (events === 0) abort.abort();
+      } })) assert.ok(event.runSeq <= 5);
+      assert.deepEqual(lags, [3, 1, 0]);
+    });
+
     test('a run that does not exist yet', async () => {
       const first = seen(1);
       await eventually(() => blocked(1));

@@ -1,4 +1,4 @@
-// Records over RESP2 and RESP3: put, compare and swap, exchange, find, indexes, claim and sweep.
+// Records over RESP2 and RESP3: put, compare and swap, exchange, scan, indexes, claim and sweep.
 
 import assert from 'node:assert/strict';
 import { beforeEach, describe, test } from 'node:test';
@@ -24,8 +24,8 @@ for (const RESP of [2, 3] as const) {
 
     test('put, get and delete', async () => {
       assert.equal(await records.get('r'), null);
-      assert.equal(await records.put('r', { state: 'pending', attempt: 0, big: 2n ** 63n, bytes: everyByte }), 4);
-      assert.equal(await records.put('r', new Map([['state', 'done'], ['__proto__', 'x']])), 1);
+      await records.put('r', { state: 'pending', attempt: 0, big: 2n ** 63n, bytes: everyByte });
+      await records.put('r', new Map([['state', 'done'], ['__proto__', 'x']]));
       const fields = await records.get('r');
       assert.equal(fields?.size, 5);
       assert.equal(fields.text('state'), 'done');
@@ -44,14 +44,60 @@ for (const RESP of [2, 3] as const) {
 
     test('put with a lifetime, a stamp, and in place of all fields', async () => {
       await records.put('r', { old: 1 });
-      assert.equal(await records.put('r', { new: 1 }, { replace: true, lifetime: { ms: 60_000 }, stamp: { at: -1000 } }), 2);
+      await records.put('r', { new: 1 }, { replace: true, lifetime: { ms: 60_000 }, stamp: { at: -1000 } });
       const fields = await records.get('r');
       assert.deepEqual([...fields ?? []].map(([name]) => name).sort(), ['at', 'new']);
       assert.ok((fields?.integer('at') ?? 0) > 1_700_000_000_000);
-      assert.ok((await connection.client.pTTL('r')) > 0);
+      assert.ok((fields?.ttlMs ?? 0) > 50_000 && (fields?.ttlMs ?? 0) <= 60_000);
       const untilMs = 4_102_444_800_000;
       await records.put('r', { new: 2 }, { lifetime: { untilMs } });
       assert.equal(await connection.client.pExpireTime('r'), untilMs);
+    });
+
+    test('single fields, and null removes one', async () => {
+      assert.equal(await records.getField('r', 'a'), null);
+      await records.setField('r', 'a', 1);
+      await records.setFields('r', { b: everyByte, c: 'x' });
+      assert.deepEqual(await records.getField('r', 'b'), everyByte);
+      assert.equal((await records.get('r'))?.ttlMs, null);
+      await records.put('r', {}, { stamp: { d: 0 }, lifetime: { ms: 60_000 } });
+      await records.setFields('r', { b: null, c: 'y', none: null });
+      await records.setField('r', 'd', null);
+      const left = await records.get('r');
+      assert.deepEqual(left?.toObject(), { a: '1', c: 'y' });
+      assert.ok((left?.ttlMs ?? 0) > 0, 'the lifetime stays');
+      await records.put('r', { a: null, e: 5 }, { lifetime: { ms: 30_000 } });
+      const put = await records.get('r');
+      assert.deepEqual(put?.toObject(), { c: 'y', e: '5' });
+      assert.ok((put?.ttlMs ?? Infinity) <= 30_000);
+      await records.put('r', { c: null, f: 1 }, { replace: true });
+      assert.deepEqual((await records.get('r'))?.toObject(), { f: '1' });
+      await records.setFields('r', { f: null });
+      assert.equal(await records.get('r'), null);
+      await records.put('r', { a: 1 });
+      await records.put('r', { a: null }, { replace: true });
+      assert.equal(await records.get('r'), null);
+    });
+
+    test('a key that is no UTF-8 ends nothing', async () => {
+      const odd = Buffer.concat([Buffer.from('job:'), Buffer.from([0xff, 0xfe])]);
+      await records.createIndex('by-at', { prefixes: ['job:'], field: 'at' });
+      await records.put(odd, { at: 1 }, { lifetime: { ms: 60_000 } });
+      await records.put('job:grün', { at: 2 });
+      await connection.ask(['HSET', 'job:names', Buffer.from([0x61, 0xff]), 'odd', 'at', '3']);
+      const found = (await collect(records.scan('job:'))).sort((a, b) => Number(a.fields.text('at')) - Number(b.fields.text('at')));
+      assert.deepEqual(found.map(({ key }) => key), ['job:\\xff\\xfe', 'job:grün', 'job:names']);
+      assert.deepEqual(found[0]?.rawKey, odd);
+      assert.ok((found[0]?.ttlMs ?? 0) > 0);
+      assert.equal(found[1]?.ttlMs, null);
+      assert.equal(found[2]?.fields.text('a\\xff'), 'odd');
+      assert.equal((await records.get(found[0]?.rawKey ?? ''))?.text('at'), '1');
+      assert.deepEqual((await records.range('by-at', 1, 1)).map(({ rawKey, ttlMs }) => [rawKey, ttlMs !== null]), [[odd, true]]);
+      const swept = await records.sweep({ index: 'by-at', before: 2, set: { at: 10 } });
+      assert.deepEqual(swept.map(({ rawKey, fate }) => [rawKey, fate]), [[odd, 'requeued']]);
+      const [claimed] = await records.claim({ indexes: ['by-at'], min: 10, set: { at: 20 } });
+      assert.deepEqual([claimed?.rawKey, claimed?.ttlMs !== null], [odd, true]);
+      assert.equal(await records.delete(odd), true);
     });
 
     test('values that are none are refused before anything is sent', async () => {
@@ -94,21 +140,22 @@ for (const RESP of [2, 3] as const) {
       assert.deepEqual((await records.get('s'))?.toObject(), { state: 'y' });
     });
 
-    test('finds records under a prefix, with filters, over many pages', async () => {
+    test('scans records under a prefix, with filters, over many pages', async () => {
       await Promise.all(range(1200, (i) => records.put(`job:${i}`, { n: i, kind: i % 3 === 0 ? 'a' : 'b' })));
       await records.put('other:1', { n: 1 });
       await connection.client.set('job:string', 'no record');
 
-      const all = new Set((await collect(records.find('job:'))).map(({ key }) => key));
+      const all = new Set((await collect(records.scan('job:'))).map(({ key }) => key));
       assert.equal(all.size, 1200);
-      const some = await collect(records.find('job:', {
+      const some = await collect(records.scan('job:', {
         filters: [{ field: 'n', op: 'lt', value: 100 }, { field: 'kind', op: 'in', values: ['a', 'c'] }], fields: ['n'],
       }));
       assert.deepEqual(some.map(({ fields }) => fields.integer('n')).sort((a = 0, b = 0) => a - b), range(34, (i) => i * 3));
       assert.deepEqual(some.map(({ fields }) => fields.size), range(34, () => 1));
-      assert.equal((await collect(records.find('job:', { limit: 700 }))).length, 700);
-      assert.equal((await collect(records.find('job:', { limit: 0 }))).length, 0);
-      await assert.rejects(collect(records.find('job:', { limit: -1 })), ServerError);
+      assert.ok(some.every(({ ttlMs }) => ttlMs === null));
+      assert.equal((await collect(records.scan('job:', { limit: 700 }))).length, 700);
+      assert.equal((await collect(records.scan('job:', { limit: 0 }))).length, 0);
+      await assert.rejects(collect(records.scan('job:', { limit: -1 })), ServerError);
     });
 
     test('an index keeps records in order', async () => {
@@ -174,7 +221,7 @@ for (const RESP of [2, 3] as const) {
         index: 'by-at', before: 'NOW', where: { field: 'state', values: ['running'] },
         retry: { counter: 'retries', max: 3, else: { state: 'dead' } }, set: { state: 'pending', at: 'NOW+1000' }, limit: 10,
       });
-      assert.deepEqual(swept, [{ key: 'job:1', fate: 'requeued' }, { key: 'job:2', fate: 'exhausted' }]);
+      assert.deepEqual(swept.map(({ key, fate }) => [key, fate]), [['job:1', 'requeued'], ['job:2', 'exhausted']]);
       assert.equal((await records.get('job:1'))?.text('state'), 'pending');
       assert.equal((await records.get('job:2'))?.text('state'), 'dead');
     });

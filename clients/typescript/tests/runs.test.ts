@@ -99,13 +99,46 @@ for (const RESP of [2, 3] as const) {
       assert.equal(new Date(Number(other?.emittedAt)).toISOString(), other?.persistedAt);
     });
 
-    test('references are identifiers or objects', async () => {
-      const references = ['wf-1', '', '123', 'null', '{"a":1}', '[broken', '"quoted"', { a: { b: [1] } }, ['x']];
+    test('references are any JSON value', async () => {
+      const references = [
+        'wf-1', '', '123', '007', '1e5', 'null', 'true', '{"a":1}', '[broken', '"quoted"', '12345678901234567890', 5, -1.5, 0, true, false, null,
+        { a: { b: [1] } }, ['x'],
+      ];
       for (const [i, engineRunRef] of references.entries()) await append(i, { engineRunRef });
       assert.deepEqual((await runs.fetchEvents('r')).map((event) => event.engineRunRef), references);
       const [first] = list(await connection.ask(['RUN.EVENTS', 'r', 'LIMIT', '1']));
       assert.equal(text(map(first).get('engineRunRef')), 'wf-1', 'an identifier is sent as it is');
-      await assert.rejects(append(99, { engineRunRef: 5 }), TypeError);
+      await assert.rejects(append(99, { engineRunRef: () => 1 }), TypeError);
+    });
+
+    test('attributes are kept, and so are fields that this package does not know', async () => {
+      const attributes = { tenant: 'a', priority: 7, tags: ['x', null], digits: '42', empty: '', bytes: Buffer.from([0xff, 0]) };
+      await append(1, { attributes });
+      const extended = { region: 'eu', cost: { cents: 3 }, absent: undefined, attributes: { tenant: 'b' } };
+      await append(2, extended);
+      await append(3);
+      const events = await runs.fetchEvents('r');
+      assert.deepEqual(events[0]?.attributes, attributes);
+      assert.deepEqual(events[1]?.attributes, { region: 'eu', cost: { cents: 3 }, tenant: 'b' });
+      assert.equal(events[2]?.attributes, undefined);
+      assert.equal((await append(1, { attributes })).idempotent, true);
+    });
+
+    test('how far a projector is behind', async () => {
+      assert.deepEqual(await runs.lag('none', 0), { events: 0, ageMs: 0 });
+      for (const n of [1, 2, 3]) await append(n);
+      await eventually(async () => (await runs.lag('r', 1)).ageMs > 0);
+      assert.equal((await runs.lag('r', 0)).events, 3);
+      assert.equal((await runs.lag('r', 1)).events, 2);
+      assert.deepEqual(await runs.lag('r', 3), { events: 0, ageMs: 0 });
+      await assert.rejects(runs.lag('r', 4), ServerError);
+    });
+
+    test('a run is deleted whole', async () => {
+      await append(1);
+      assert.equal(await runs.delete('r'), true);
+      assert.equal(await runs.delete('r'), false);
+      assert.equal((await append(1)).runSeq, 1);
     });
 
     test('data is JSON, or bytes', async () => {

@@ -1,5 +1,5 @@
-// A server of a test's own: the binary that HOLDFAST_BIN names, on a free port, in a directory that goes with it. Knows
-// nothing of what is asked of it.
+// A server of a test's own: the binary that HOLDFAST_BIN names, or another one, on a free port, in a directory that goes with it.
+// Knows nothing of what is asked of it.
 
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -18,14 +18,20 @@ export class Server {
   #output = '';
   #opened: Connection[] = [];
 
-  private constructor(port: number) {
+  readonly #bin: string;
+  readonly #options: readonly string[];
+
+  private constructor(port: number, bin: string, options: readonly string[]) {
     this.port = port;
+    this.#bin = bin;
+    this.#options = options;
     this.#directory = mkdtempSync(join(tmpdir(), 'holdfast-ts-'));
   }
 
   /** Starts one for the tests of a file, and ends it behind the last of them; their connections end behind each. */
-  static async start(): Promise<Server> {
-    const server = new Server(await freePort());
+  static async start(bin = process.env['HOLDFAST_BIN'], options: readonly string[] = []): Promise<Server> {
+    if (bin === undefined) throw new Error('HOLDFAST_BIN has to name the server to test');
+    const server = new Server(await freePort(), bin, options);
     after(() => server.end());
     afterEach(() => server.#closeConnections());
     await server.run();
@@ -33,9 +39,7 @@ export class Server {
   }
 
   async run(): Promise<void> {
-    const bin = process.env['HOLDFAST_BIN'];
-    if (bin === undefined) throw new Error('HOLDFAST_BIN has to name the server to test');
-    const started = spawn(bin, ['--port', `${this.port}`, '--bind', '127.0.0.1', '--dir', this.#directory], { stdio: ['ignore', 'pipe', 'pipe'] });
+    const started = spawn(this.#bin, ['--port', `${this.port}`, '--bind', '127.0.0.1', '--dir', this.#directory, ...this.#options], { stdio: ['ignore', 'pipe', 'pipe'] });
     this.#process = started;
     for (const stream of [started.stdout, started.stderr]) stream?.on('data', (chunk: Buffer) => { this.#output += chunk.toString(); });
     while (!(await this.#answers())) {

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
-  ClosedError, EvictedError, ExactlyOnceState, MismatchError, NoSessionError, RecordStore, ServerError, SessionLostError, Sessions,
+  ClosedError, EvictedError, ExactlyOnceState, MismatchError, NoSessionError, PreparedRequest, RecordStore, ServerError, SessionLostError, Sessions,
   UnansweredError, UnavailableError, WrongTypeError, codec, type Connection, type PushedRequest, type Session,
 } from '../src/index.js';
 import { Insistence, RequestNumbers } from '../src/sessions/request-numbers.js';
@@ -43,13 +43,14 @@ test('when a request is sent again', () => {
   const late = new Insistence(0);
   const gone = new UnavailableError('gone');
   assert.equal(late.pauseMs(gone), undefined);
-  const failure = late.failure(7, gone);
-  assert.ok(failure instanceof UnansweredError && failure.requestId === 7 && failure.isTemporary);
+  const request = new PreparedRequest(7, ['INCR', 'n'], () => Promise.reject(gone), () => true);
+  const failure = late.failure(request, gone);
+  assert.ok(failure instanceof UnansweredError && failure.requestId === 7 && failure.request === request && failure.isTemporary);
   // A server that does not let the client in says nothing of what was sent before.
-  assert.ok(late.failure(7, new ServerError('NOAUTH', 'who?')) instanceof UnansweredError);
+  assert.ok(late.failure(request, new ServerError('NOAUTH', 'who?')) instanceof UnansweredError);
   const refused = new ServerError('OOM', 'no memory');
-  assert.equal(late.failure(7, refused), refused);
-  assert.ok(!(new Insistence(0).failure(7, new ServerError('NOPERM', 'no')) instanceof UnansweredError));
+  assert.equal(late.failure(request, refused), refused);
+  assert.ok(!(new Insistence(0).failure(request, new ServerError('NOPERM', 'no')) instanceof UnansweredError));
 });
 
 for (const RESP of [2, 3] as const) {
@@ -92,21 +93,44 @@ for (const RESP of [2, 3] as const) {
       const session = await sessions.open();
       await session.call(['HSET', 'h', 'f', 1]);
       await assert.rejects(session.call(['INCR', 'h']), WrongTypeError);
-      await assert.rejects(session.callAgain(2, ['INCR', 'h']), WrongTypeError);
-      await assert.rejects(session.callAgain(2, ['INCR', 'g']), MismatchError);
+      await assert.rejects(session.prepare(['INCR', 'h'], { requestId: 2 }).send(), WrongTypeError);
+      await assert.rejects(session.prepare(['INCR', 'g'], { requestId: 2 }).send(), MismatchError);
       await assert.rejects(session.call(['NOSUCHCOMMAND']), ServerError);
       assert.equal(String(await session.call(['HGET', 'h', 'f'])), '1');
-      await assert.rejects(session.callAgain(1, ['HSET', 'h', 'f', 1]), EvictedError);
+      await assert.rejects(session.prepare(['HSET', 'h', 'f', 1], { requestId: 1 }).send(), EvictedError);
     });
 
     test('a session stands in for a connection', async () => {
       const session = await sessions.open();
-      const records = new RecordStore(session);
-      assert.equal(await records.put('r', { a: 1 }), 1);
-      assert.equal((await records.exchange('r', { if: { a: 1 }, set: { a: 2 } })).applied, true);
+      await session.records.put('r', { a: 1 });
+      assert.equal((await session.records.exchange('r', { if: { a: 1 }, set: { a: 2 } })).applied, true);
       assert.equal(await new ExactlyOnceState(session, 's/', codec.text).put('k', 'v', 1), 'applied');
       assert.deepEqual((await new RecordStore(connection).get('r'))?.toObject(), { a: '2' });
       assert.equal(session.nextRequestId, 4);
+      assert.deepEqual(await session.cells.cell('main/c', codec.integer).cas(0, 5), { applied: true, version: 1 });
+      assert.equal((await session.runs.appendEvent({ runId: 'run', eventType: 'RunStarted', eventData: {} })).runSeq, 1);
+      assert.equal(session.nextRequestId, 6);
+      assert.equal((await session.records.get('r'))?.text('a'), '2');
+      // Nothing waits in a session, so nothing can be followed.
+      await assert.rejects(collect(session.runs.follow('run')), TypeError);
+      await assert.rejects(collect(session.cells.cell('main/c').watch()), TypeError);
+      assert.equal(await session.cells.cell('main/c').waitAfter(1, 60_000), null);
+    });
+
+    test('a prepared request runs once, however often it is sent', async () => {
+      const session = await sessions.open();
+      const first = session.prepare(['INCR', 'n']);
+      assert.deepEqual([first.id, first.words], [1, ['INCR', 'n']]);
+      assert.equal(await session.call(['INCR', 'n']), '1');
+      assert.equal((await session.info())?.low, 1, 'it is open until it is answered');
+      assert.deepEqual(await Promise.all(range(5, () => first.send())), range(5, () => '2'));
+      assert.equal(await first.send(), '2');
+      assert.throws(() => session.prepare(['INCR', 'n'], { requestId: session.prepare(['INCR', 'n']).id }), /request 3 of this session is open/);
+      session.forget(3);
+      const wrong = session.prepare(['LPUSH', 'n', 'x']);
+      await assert.rejects(wrong.send(), WrongTypeError);
+      await assert.rejects(wrong.send(), WrongTypeError);
+      assert.equal(await session.call(['INCR', 'n']), '3');
     });
 
     test('a lost answer is asked for again', async () => {
@@ -129,11 +153,15 @@ for (const RESP of [2, 3] as const) {
       assert.equal(await session.call(['INCR', 'n']), '1');
       proxy.cutAfter({ reply: 0 });
       proxy.refuse();
-      await assert.rejects(session.call(['INCR', 'n']), (error) => error instanceof UnansweredError && error.requestId === 2);
+      const lost = await session.call(['INCR', 'n']).catch((error: unknown) => error);
+      assert.ok(lost instanceof UnansweredError && lost.requestId === 2);
+      // Another command cannot be sent under its number.
+      assert.throws(() => session.prepare(['INCR', 'other'], { requestId: lost.requestId }), RangeError);
       proxy.accept();
       await insist(() => session.call(['INCR', 'other']), session);
       assert.equal((await session.info())?.low, 2); // its reply is kept
-      assert.equal(await session.callAgain(2, ['INCR', 'n']), '2');
+      assert.equal(await lost.request.send(), '2');
+      assert.equal(await lost.request.send(), '2');
       const before = session.nextRequestId;
       await session.call(['INCR', 'other']);
       assert.equal((await session.info())?.low, before);
@@ -217,7 +245,7 @@ for (const RESP of [2, 3] as const) {
       const [id, next] = [session.id, session.nextRequestId];
       assert.equal(await session.call(['INCR', 'n']), '2');
       const again = await new Sessions(await server.connect({ RESP })).resume(id, next);
-      assert.equal(await again.call(['INCR', 'n']), '2'); // which is the reply that it had
+      assert.equal(await again.prepare(['INCR', 'n'], { requestId: next }).send(), '2'); // which is the reply that it had
       assert.equal(await again.call(['INCR', 'n']), '3');
       await again.close();
       await assert.rejects(sessions.resume(id, next), SessionLostError);

@@ -1,9 +1,12 @@
 // The fields of a record as a reply has them. Knows no server.
 
-import { bytes, list, text, type Reply } from '../replies.js';
+import { bytes, integer, list, shownText, text, type Reply } from '../replies.js';
 import { ReplyError } from '../errors.js';
 
-/** Fields of a record: names are text, values are bytes. */
+/**
+ * Fields of a record: names are text, values are bytes. In a name that is no UTF-8, which only other clients can write, every byte
+ * above 0x7f is written as `\xff`.
+ */
 export class Fields implements Iterable<[name: string, value: Buffer]> {
   readonly #values: ReadonlyMap<string, Buffer>;
 
@@ -48,11 +51,28 @@ export class Fields implements Iterable<[name: string, value: Buffer]> {
   }
 }
 
+/** A whole record: its fields, and how long it still lives. */
+export class StoredRecord extends Fields {
+  /** The remaining time to live in milliseconds; null if the record stays. */
+  readonly ttlMs: number | null;
+
+  constructor(values: Iterable<readonly [string, Buffer]>, ttlMs: number | null) {
+    super(values);
+    this.ttlMs = ttlMs;
+  }
+}
+
+/** A time to live as PTTL and WITHTTL give it: below 0 there is none. */
+export function ttl(reply: Reply | undefined): number | null {
+  const ms = integer(reply);
+  return ms < 0 ? null : ms;
+}
+
 /** The map of fields in a reply. */
 export function fields(reply: Reply | undefined): Fields {
   const items = list(reply);
   if (items.length % 2 !== 0) throw new ReplyError(`a map of fields has ${items.length} items`);
   const values: [string, Buffer][] = [];
-  for (let i = 0; i < items.length; i += 2) values.push([text(items[i]), bytes(items[i + 1])]);
+  for (let i = 0; i < items.length; i += 2) values.push([shownText(items[i]), bytes(items[i + 1])]);
   return new Fields(values);
 }

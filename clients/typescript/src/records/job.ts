@@ -2,7 +2,7 @@
 // which is the fencing token, and the state. Knows how a job is written, refuses to know how it was found.
 
 import { HoldfastError } from '../errors.js';
-import { word, type Values } from '../words.js';
+import { entries, word, type Values } from '../words.js';
 import { Fields } from './fields.js';
 import type { JobNames } from './queue-config.js';
 import type { Indexed, Outcome, RecordStore, Swept } from './record-store.js';
@@ -45,6 +45,8 @@ export interface JobConfig {
  */
 export class Job {
   readonly key: string;
+  /** The bytes of the key: what is written under, also if the key is no UTF-8. */
+  readonly rawKey: Buffer;
   /** When it became due, in unix milliseconds. */
   readonly score: number;
   /** Its fields as they were when it was claimed. */
@@ -54,8 +56,10 @@ export class Job {
   readonly #store: RecordStore;
   readonly #config: JobConfig;
 
+  /** @internal */
   constructor(store: RecordStore, config: JobConfig, claimed: Indexed, token: number) {
     this.key = claimed.key;
+    this.rawKey = claimed.rawKey;
     this.score = claimed.score;
     this.fields = claimed.fields;
     this.token = token;
@@ -95,7 +99,7 @@ export class Job {
     const { names } = this.#config;
     const hold = new Map([[names.attempt, this.token.toString()], [names.state, names.running]]);
     const held = { ...exchange, if: merged(exchange.if ?? {}, hold) };
-    const outcome = await this.#store.exchange(this.key, held);
+    const outcome = await this.#store.exchange(this.rawKey, held);
     const now = [...hold.keys()].map((name) => [name, outcome.current.bytes(name)] as const);
     if (outcome.applied || now.every(([name, value]) => value?.toString() === hold.get(name))) return outcome;
     const there = now.flatMap(([name, value]): [string, Buffer][] => (value === undefined ? [] : [[name, value]]));
@@ -119,7 +123,7 @@ export class Job {
 export function merged(values: Values, over: Values): Values {
   const all = new Map<string, string | Buffer>();
   for (const each of [values, over]) {
-    for (const [name, value] of each instanceof Map ? each : Object.entries(each)) all.set(name, word(value));
+    for (const [name, value] of entries(each)) all.set(name, word(value));
   }
   return all;
 }

@@ -1,6 +1,6 @@
 // A queue of jobs: how they are added, and the claims that workers make.
 
-import { whole, type Values } from '../words.js';
+import { whole, type Key, type Values } from '../words.js';
 import { Job, merged, type JobConfig } from './job.js';
 import { DEFAULT_NAMES, type QueueConfig } from './queue-config.js';
 import type { RecordStore } from './record-store.js';
@@ -39,7 +39,7 @@ export class Queue {
    * Adds a job, to be claimed when a delay has passed. Whether it is new: one that is there is left alone, so this may be
    * repeated. Give its key the prefix of the index that should have it.
    */
-  async add(key: string, values: Values, delayMs = 0): Promise<boolean> {
+  async add(key: Key, values: Values, delayMs = 0): Promise<boolean> {
     const { names } = this.#config;
     const { applied } = await this.#store.exchange(key, {
       absent: [names.state],

@@ -2,13 +2,15 @@
 // commands; decides nothing about what a record means.
 
 import type { Asker } from '../asker.js';
-import { ReplyError } from '../errors.js';
-import { double, flag, integer, list, text, type Reply } from '../replies.js';
-import { entries, word, type Value, type Values } from '../words.js';
-import { Fields, fields } from './fields.js';
+import { NeedsHoldfastError, ReplyError, WrongTypeError } from '../errors.js';
+import { bytes, double, flag, list, optional, shownText, text, type Reply } from '../replies.js';
+import { entries, word, type Changes, type Key, type Value } from '../words.js';
+import { Fields, StoredRecord, fields, ttl } from './fields.js';
+import { passes } from './filters.js';
+import * as plainRedis from './plain-redis.js';
 import {
   claimWords, exchangeWords, findWords, indexWords, putWords, rangeWords, sweepWords,
-  type Claim, type Exchange, type FindOptions, type IndexDefinition, type PutOptions, type RangeOptions, type Score, type Sweep,
+  type Claim, type Exchange, type IndexDefinition, type PutOptions, type RangeOptions, type ScanOptions, type Score, type Sweep,
 } from './requests.js';
 
 /** How an exchange went. */
@@ -19,9 +21,19 @@ export interface Outcome {
   readonly current: Fields;
 }
 
-export interface Found {
-  readonly key: string;
+/** A record that was found. */
+export interface Found extends NamedKey {
   readonly fields: Fields;
+  /** The remaining time to live in milliseconds; null if the record stays. */
+  readonly ttlMs: number | null;
+}
+
+/** The key of a record that the server names. */
+export interface NamedKey {
+  /** The key as text. If it is no UTF-8, every byte above 0x7f is written as `\xff`: use `rawKey` then. */
+  readonly key: string;
+  /** The bytes of the key, which every method takes as a key too. */
+  readonly rawKey: Buffer;
 }
 
 /** A record of an index. A claim's score is the one that the record had. */
@@ -30,14 +42,17 @@ export interface Indexed extends Found {
 }
 
 /** What a sweep has written to a record: the values for another try, or those for one that has used up its retries. */
-export interface Swept {
-  readonly key: string;
+export interface Swept extends NamedKey {
   readonly fate: 'requeued' | 'exhausted';
 }
 
 /** Records that one page of a scan has at most. */
 const PAGE = 500;
 
+/**
+ * Records of a server. On a plain Redis or Valkey `get`, `put`, `delete`, `getField`, `setField`, `setFields`, `compareAndSwap` and
+ * `scan` work too; the rest is a NeedsHoldfastError. Keys are text or bytes.
+ */
 export class RecordStore {
   readonly #asker: Asker;
 
@@ -45,29 +60,54 @@ export class RecordStore {
     this.#asker = asker;
   }
 
-  /** The fields of a record, or null if there is none. */
-  async get(key: string): Promise<Fields | null> {
-    const found = fields(await this.#asker.ask(['HGETALL', key]));
+  /** A record with its time to live, both of one instant; null if there is none. */
+  async get(key: Key): Promise<StoredRecord | null> {
+    const [values, ttlMs] = list(await this.#asker.ask(plainRedis.getWords(key)));
+    const found = new StoredRecord(fields(values), ttl(ttlMs));
     return found.size === 0 ? null : found;
   }
 
-  /** Writes fields, and the record's lifetime if one is given, in one step. Returns how many fields are new. */
-  async put(key: string, values: Values, options: PutOptions = {}): Promise<number> {
-    return integer(await this.#asker.ask(putWords(key, values, options)));
+  /**
+   * Writes fields, removes those that are null, and sets the record's time to live if one is given, in one step. A number is the time to
+   * live in milliseconds; options have more. Without one the time to live stays as it is.
+   */
+  async put(key: Key, values: Changes, ttlOrOptions: number | PutOptions = {}): Promise<void> {
+    const options = typeof ttlOrOptions === 'number' ? { lifetime: { ms: ttlOrOptions } } : ttlOrOptions;
+    const isPlain = !this.#asker.knows('hput') || !this.#asker.knows('hcas');
+    await this.#asker.ask(isPlain ? plainRedis.putWords(key, values, options) : putWords(key, values, options));
   }
 
   /** Removes a record; whether there was one. */
-  async delete(key: string): Promise<boolean> {
-    return flag(await this.#asker.ask(['DEL', key]));
+  async delete(key: Key): Promise<boolean> {
+    return flag(await this.#asker.ask(['DEL', word(key)]));
+  }
+
+  /** The bytes of one field; null if the record has none. */
+  async getField(key: Key, field: string): Promise<Buffer | null> {
+    return optional(await this.#asker.ask(['HGET', word(key), field]), bytes) ?? null;
+  }
+
+  /** Writes one field; null removes it. A record that loses its last field is gone. The lifetime stays as it is. */
+  async setField(key: Key, field: string, value: Value | null): Promise<void> {
+    await this.#asker.ask(value === null ? ['HDEL', word(key), field] : ['HSET', word(key), field, word(value)]);
+  }
+
+  /** Writes some fields and removes those that are null, in one step. The lifetime stays as it is. */
+  async setFields(key: Key, values: Changes): Promise<void> {
+    await this.put(key, values);
   }
 
   /** Writes a field if it holds `expected`; whether it did. Of several that expect the same value, one is told true. */
-  async compareAndSwap(key: string, field: string, expected: Value, value: Value): Promise<boolean> {
-    return flag(await this.#asker.ask(['HCAS', key, field, word(expected), word(value)]));
+  async compareAndSwap(key: Key, field: string, expected: Value, value: Value): Promise<boolean> {
+    const words = this.#asker.knows('hcas')
+      ? ['HCAS', word(key), field, word(expected), word(value)]
+      : plainRedis.compareAndSwapWords(key, field, expected, value);
+    return flag(await this.#asker.ask(words));
   }
 
   /** Changes a record if it holds what is expected, in one step. */
-  async exchange(key: string, exchange: Exchange): Promise<Outcome> {
+  async exchange(key: Key, exchange: Exchange): Promise<Outcome> {
+    this.#needs('hcas');
     const [applied, values] = list(await this.#asker.ask(exchangeWords(key, exchange)));
     const current = list(values);
     const there = entries(exchange.if ?? {}).flatMap(([name], i): [string, Buffer][] => {
@@ -79,26 +119,28 @@ export class RecordStore {
 
   /**
    * The records under a prefix that pass all filters, page by page. One that is there all the time is found; one that comes or
-   * goes meanwhile may be, and one may be found twice.
+   * goes meanwhile may be, and one may be found twice. Keys of other types, and keys that are no UTF-8, do not end it.
    */
-  async *find(prefix: string, options: FindOptions = {}): AsyncGenerator<Found, void, undefined> {
+  async *scan(prefix: Key, options: ScanOptions = {}): AsyncGenerator<Found, void, undefined> {
     let left = options.limit ?? Infinity;
     let cursor = '0';
     do {
-      const [next, page] = list(await this.#asker.ask(findWords(prefix, cursor, Math.min(left, PAGE), options)));
-      for (const row of list(page)) {
-        const [key, values] = list(row);
-        yield { key: text(key), fields: fields(values) };
+      const { next, records } = this.#asker.knows('hfind')
+        ? await this.#find(prefix, cursor, Math.min(left, PAGE), options)
+        : await this.#scan(prefix, cursor, left, options);
+      for (const record of records) {
+        yield record;
         left -= 1;
         if (left === 0) return;
       }
-      cursor = text(next);
+      cursor = next;
       if (cursor === '0') return;
     } while (left > 0);
   }
 
   /** Makes an index, once existing records are in it. If there is one of that name, it is left as it is: false. */
   async createIndex(name: string, index: IndexDefinition): Promise<boolean> {
+    this.#needs('idx.create');
     try {
       await this.#asker.ask(indexWords(name, index));
       return true;
@@ -111,16 +153,19 @@ export class RecordStore {
 
   /** Removes an index, not its records; whether there was one. */
   async dropIndex(name: string): Promise<boolean> {
+    this.#needs('idx.create');
     return flag(await this.#asker.ask(['IDX.DROP', name]));
   }
 
   /** The names of all indexes. */
   async indexes(): Promise<string[]> {
+    this.#needs('idx.create');
     return list(await this.#asker.ask(['IDX.LIST'])).map(text);
   }
 
   /** Records of an index with a score from `min` to `max`, lowest first. The limit counts those that pass the filters. */
   async range(index: string, min: Score, max: Score, options: RangeOptions = {}): Promise<Indexed[]> {
+    this.#needs('idx.range');
     return list(await this.#asker.ask(rangeWords(index, min, max, options))).map(indexed);
   }
 
@@ -134,6 +179,7 @@ export class RecordStore {
   async claim(claim: Claim): Promise<Indexed[]> {
     const { block = 0, signal } = claim;
     signal?.throwIfAborted();
+    this.#needs('claim');
     const words = claimWords(claim);
     const reply = block > 0 ? await this.#asker.askAndWait(words, block, signal) : await this.#asker.ask(words);
     return list(reply).map(indexed);
@@ -141,17 +187,65 @@ export class RecordStore {
 
   /** Gives overdue records back; which ones, and what became of each. */
   async sweep(sweep: Sweep): Promise<Swept[]> {
+    this.#needs('sweep');
     return list(await this.#asker.ask(sweepWords(sweep))).map((row) => {
-      const [key, fate] = list(row).map(text);
-      if (key === undefined || (fate !== 'requeued' && fate !== 'exhausted')) {
-        throw new ReplyError(`a record was neither requeued nor exhausted but ${fate}`);
-      }
-      return { key, fate };
+      const [key, fate] = list(row);
+      const word = text(fate);
+      if (word !== 'requeued' && word !== 'exhausted') throw new ReplyError(`a record was neither requeued nor exhausted but ${word}`);
+      return { ...named(key), fate: word };
     });
+  }
+
+  async #find(prefix: Key, cursor: string, limit: number, options: ScanOptions): Promise<Page> {
+    const [next, rows] = list(await this.#asker.ask(findWords(prefix, cursor, limit, options)));
+    const records = list(rows).map((row): Found => {
+      const [key, values, ttlMs] = list(row);
+      return { ...named(key), fields: fields(values), ttlMs: ttl(ttlMs) };
+    });
+    return { next: text(next), records };
+  }
+
+  async #scan(prefix: Key, cursor: string, limit: number, options: ScanOptions): Promise<Page> {
+    if (limit < 0) throw new RangeError(`limit is ${limit}, and has to be at least 0`);
+    if (limit === 0) return { next: '0', records: [] };
+    const { next, keys } = plainRedis.readScan(await this.#asker.ask(plainRedis.scanWords(prefix, cursor)));
+    const found = await Promise.all(keys.map(async (key): Promise<Found[]> => {
+      try {
+        const record = await this.get(bytes(key));
+        // One that is null was deleted since SCAN named it.
+        if (record === null || !passes(record, options.filters ?? [])) return [];
+        return [{ ...named(key), fields: chosen(record, options.fields), ttlMs: record.ttlMs }];
+      } catch (error) {
+        if (error instanceof WrongTypeError) return []; // another value has taken its place since
+        throw error;
+      }
+    }));
+    return { next, records: found.flat() };
+  }
+
+  #needs(command: string): void {
+    if (!this.#asker.knows(command)) {
+      throw new NeedsHoldfastError('ERR', `the server has no ${command.toUpperCase()}: this needs Holdfast`);
+    }
   }
 }
 
+interface Page {
+  /** '0' at the end. */
+  readonly next: string;
+  readonly records: readonly Found[];
+}
+
+function named(key: Reply | undefined): NamedKey {
+  return { key: shownText(key), rawKey: bytes(key) };
+}
+
 function indexed(row: Reply): Indexed {
-  const [key, score, values] = list(row);
-  return { key: text(key), score: double(score), fields: fields(values) };
+  const [key, score, values, ttlMs] = list(row);
+  return { ...named(key), score: double(score), fields: fields(values), ttlMs: ttl(ttlMs) };
+}
+
+/** The fields of these names, or all. */
+function chosen(record: Fields, names: readonly string[] | undefined): Fields {
+  return new Fields(names === undefined ? record : [...record].filter(([name]) => names.includes(name)));
 }

@@ -1,7 +1,9 @@
 // What is asked of records: conditions, changes, filters, claims and sweeps, and the words that are sent for them. Knows no
 // connection, and refuses to know what a job is.
 
-import { countedList, countedValues, entries, whole, word, type Value, type Values, type Word } from '../words.js';
+import {
+  countedList, countedValues, entries, splitChanges, whole, word, type Changes, type Key, type Value, type Values, type Word,
+} from '../words.js';
 
 /** How long a record lives: so long from now, until a unix time in milliseconds, or for ever. */
 export type Lifetime = { readonly ms: number } | { readonly untilMs: number } | 'persist';
@@ -42,7 +44,7 @@ export type Filter =
 /** A score as in ZRANGEBYSCORE, such as `'(5'` or `'-inf'`, or `'NOW'`, `'NOW+ms'`, `'NOW-ms'`: the server's time. */
 export type Score = string | number;
 
-export interface FindOptions {
+export interface ScanOptions {
   readonly filters?: readonly Filter[];
   /** How many records at most, in all. */
   readonly limit?: number;
@@ -50,14 +52,14 @@ export interface FindOptions {
   readonly fields?: readonly string[];
 }
 
-export interface RangeOptions extends FindOptions {
+export interface RangeOptions extends ScanOptions {
   /** Highest score first. */
   readonly reverse?: boolean;
 }
 
 /** An index: the records under some prefixes in the order of a numeric field. */
 export interface IndexDefinition {
-  readonly prefixes: readonly string[];
+  readonly prefixes: readonly Key[];
   readonly field: string;
   /** Only records whose field has one of these values. */
   readonly only?: { readonly field: string; readonly values: readonly Value[] };
@@ -111,17 +113,25 @@ export interface Sweep {
   readonly publish?: string;
 }
 
-export function putWords(key: string, values: Values, options: PutOptions): Word[] {
-  const words: Word[] = ['HPUT', key];
-  if (options.replace === true) words.push('REPLACE');
-  if (options.lifetime !== undefined) words.push(...lifetimeWords(options.lifetime));
-  if (options.stamp !== undefined) words.push('STAMP', ...stampWords(options.stamp));
-  return [...words, 'FIELDS', ...countedValues(values)];
+/** HPUT cannot remove fields, so a put that does is an HCAS without conditions, or a DEL if nothing is left. */
+export function putWords(key: Key, changes: Changes, options: PutOptions): Word[] {
+  const { set, remove } = splitChanges(changes);
+  const { replace = false, lifetime, stamp } = options;
+  const writes = set.size > 0 || (stamp !== undefined && Object.keys(stamp).length > 0);
+  if (remove.length > 0 && !replace) {
+    return exchangeWords(key, { set, remove, ...(stamp === undefined ? {} : { stamp }), ...(lifetime === undefined ? {} : { lifetime }) });
+  }
+  if (remove.length > 0 && !writes) return ['DEL', word(key)];
+  const words: Word[] = ['HPUT', word(key)];
+  if (replace) words.push('REPLACE');
+  if (lifetime !== undefined) words.push(...lifetimeWords(lifetime));
+  if (stamp !== undefined) words.push('STAMP', ...stampWords(stamp));
+  return [...words, 'FIELDS', ...countedValues(set)];
 }
 
 /** IF is always there, even if it is empty: three words alone behind the key are HCAS's short form. */
-export function exchangeWords(key: string, exchange: Exchange): Word[] {
-  const words: Word[] = ['HCAS', key, 'IF', ...countedValues(exchange.if ?? {})];
+export function exchangeWords(key: Key, exchange: Exchange): Word[] {
+  const words: Word[] = ['HCAS', word(key), 'IF', ...countedValues(exchange.if ?? {})];
   if (exchange.absent !== undefined) words.push('ABSENT', ...countedList(exchange.absent));
   if (exchange.set !== undefined) words.push('SET', ...countedValues(exchange.set));
   if (exchange.remove !== undefined) words.push('DEL', ...countedList(exchange.remove));
@@ -138,8 +148,9 @@ export function indexWords(name: string, index: IndexDefinition): Word[] {
   return words;
 }
 
-export function findWords(prefix: string, cursor: Word, limit: number, options: FindOptions): Word[] {
-  return ['HFIND', prefix, ...filterWords(options.filters), 'CURSOR', cursor, 'LIMIT', whole(limit, 'limit'), ...fieldWords(options.fields)];
+export function findWords(prefix: Key, cursor: Word, limit: number, options: ScanOptions): Word[] {
+  const page = ['CURSOR', cursor, 'LIMIT', whole(limit, 'limit')];
+  return ['HFIND', word(prefix), ...filterWords(options.filters), ...page, ...fieldWords(options.fields), 'WITHTTL'];
 }
 
 export function rangeWords(index: string, min: Score, max: Score, options: RangeOptions): Word[] {
@@ -147,7 +158,7 @@ export function rangeWords(index: string, min: Score, max: Score, options: Range
   if (options.reverse === true) words.push('REV');
   words.push(...filterWords(options.filters));
   if (options.limit !== undefined) words.push('LIMIT', whole(options.limit, 'limit'));
-  return [...words, ...fieldWords(options.fields)];
+  return [...words, ...fieldWords(options.fields), 'WITHTTL'];
 }
 
 export function claimWords(claim: Claim): Word[] {
@@ -161,7 +172,7 @@ export function claimWords(claim: Claim): Word[] {
   if (claim.count !== undefined) words.push('COUNT', whole(claim.count, 'count'));
   // BLOCK 0 would wait for ever: on a connection that has silently died it would not end.
   if (claim.block !== undefined && claim.block !== 0) words.push('BLOCK', whole(claim.block, 'block'));
-  return [...words, ...fieldWords(claim.fields)];
+  return [...words, ...fieldWords(claim.fields), 'WITHTTL'];
 }
 
 export function sweepWords(sweep: Sweep): Word[] {
@@ -177,14 +188,14 @@ export function sweepWords(sweep: Sweep): Word[] {
   return words;
 }
 
-function lifetimeWords(lifetime: Lifetime): Word[] {
+export function lifetimeWords(lifetime: Lifetime): Word[] {
   if (lifetime === 'persist') return ['PERSIST'];
   if ('ms' in lifetime) return ['PX', whole(lifetime.ms, 'lifetime.ms')];
   return ['PXAT', whole(lifetime.untilMs, 'lifetime.untilMs')];
 }
 
-function stampWords(stamps: Stamps): Word[] {
-  const pairs = entries(stamps) as [string, number][];
+export function stampWords(stamps: Stamps): Word[] {
+  const pairs = entries<number>(stamps);
   return [pairs.length.toString(), ...pairs.flatMap(([field, offset]) => [field, whole(offset, `the offset of ${field}`)])];
 }
 

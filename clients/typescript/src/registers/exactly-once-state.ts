@@ -3,28 +3,10 @@
 
 import type { Asker } from '../asker.js';
 import type { Codec } from '../codec.js';
-import { ReplyError } from '../errors.js';
+import { ReplyError, ServerError } from '../errors.js';
 import { bytes, flag, integer, list, optional, text, type Reply } from '../replies.js';
-import { whole, word, type Value, type Word } from '../words.js';
-
-/** A version of an update: a round of an epoch. The epoch counts first. */
-export interface StateVersion {
-  readonly epoch: number;
-  readonly round: number;
-}
-
-/** What a key holds, and by which version. */
-export interface Held<T> {
-  readonly value: T;
-  readonly version: StateVersion;
-}
-
-/**
- * What became of an update. `applied`: now. `duplicate`: before. `mismatch`: another update was applied, or waits, with this version;
- * this one was not. `stale`: a newer version was applied before; this one was not, or long ago. `buffered`: it waits until all
- * versions before it have come.
- */
-export type Applied = 'applied' | 'duplicate' | 'mismatch' | 'stale' | 'buffered';
+import { whole, word, type Key, type Value, type Word } from '../words.js';
+import type { Applied, Checkpoint, Held, StateBackend, StateVersion } from './state-backend.js';
 
 const APPLIED: ReadonlyMap<string, Applied> = new Map([
   ['APPLIED', 'applied'],
@@ -34,98 +16,82 @@ const APPLIED: ReadonlyMap<string, Applied> = new Map([
   ['BUFFERED', 'buffered'],
 ]);
 
-/**
- * Keyed state in which every update has a version: an update that is sent again, or comes too late, changes nothing. So input can
- * be replayed from the last checkpoint, and no count is wrong afterwards. A version is a number, which is a round of epoch 0, or an
- * epoch and a round.
- */
-export class ExactlyOnceState<T> {
-  readonly prefix: string;
+/** State at the server: the registers whose keys begin with a prefix. Keys and the prefix are text or bytes. */
+export class ExactlyOnceState<T> implements StateBackend<T> {
+  readonly prefix: Key;
   readonly #asker: Asker;
   readonly #codec: Codec<T>;
 
-  constructor(asker: Asker, prefix: string, codec: Codec<T>) {
+  constructor(asker: Asker, prefix: Key, codec: Codec<T>) {
     this.prefix = prefix;
     this.#asker = asker;
     this.#codec = codec;
   }
 
-  /** Puts a value, unless a version as new was applied before. */
-  async put(key: string, value: T, version: number | StateVersion): Promise<Applied> {
+  async put(key: Key, value: T, version: number | StateVersion): Promise<Applied> {
     return this.#update(['REG.PUT', this.#key(key), versionWord(version), this.#codec.encode(value)]);
   }
 
-  /** Puts a value when all versions before it, from 1 on, have come. */
-  async putOrdered(key: string, value: T, version: number): Promise<Applied> {
+  async putOrdered(key: Key, value: T, version: number | StateVersion): Promise<Applied> {
     return this.#update(['REG.PUT', this.#key(key), versionWord(version), this.#codec.encode(value), 'ORDERED']);
   }
 
-  /** What a key holds; null if it holds nothing. */
-  async get(key: string): Promise<Held<T> | null> {
+  async get(key: Key): Promise<Held<T> | null> {
     return this.#held(await this.#asker.ask(['REG.GET', this.#key(key)]));
   }
 
-  /** The same of several keys, in their order. */
-  async mget(keys: readonly string[]): Promise<(Held<T> | null)[]> {
+  async mget(keys: readonly Key[]): Promise<(Held<T> | null)[]> {
     if (keys.length === 0) return [];
     const replies = list(await this.#asker.ask(['REG.MGET', ...keys.map((key) => this.#key(key))]));
     return replies.map((reply) => this.#held(reply));
   }
 
-  /**
-   * Adds to a number, once for this version. A version that comes after a newer one is lost: where that can happen, use
-   * `addOrdered`.
-   */
-  async add(key: string, version: number | StateVersion, number: number): Promise<Applied> {
+  async add(key: Key, version: number | StateVersion, number: number): Promise<Applied> {
     return this.#update(['REG.INCRBY', this.#key(key), versionWord(version), whole(number, 'number')]);
   }
 
-  /** Adds to a number when all versions before this one, from 1 on, have come. */
-  async addOrdered(key: string, version: number, number: number): Promise<Applied> {
+  async addOrdered(key: Key, version: number | StateVersion, number: number): Promise<Applied> {
     return this.#update(['REG.INCRBY', this.#key(key), versionWord(version), whole(number, 'number'), 'ORDERED']);
   }
 
-  /** Says that no version below this one is still to come, and applies what has waited. Returns how many that were. */
-  async seal(key: string, version: number): Promise<number> {
+  async seal(key: Key, version: number | StateVersion): Promise<number> {
     return integer(await this.#asker.ask(['REG.SEAL', this.#key(key), versionWord(version)]));
   }
 
-  /** All of the state as one blob, with the input position that it belongs to. */
   async snapshot(position?: Value): Promise<Buffer> {
     return bytes(await this.#asker.ask(this.#snapshotWords(position)));
   }
 
-  /** Makes the state what it was when the blob was made, and returns the position that it has. */
   async restore(snapshot: Uint8Array): Promise<Buffer | null> {
-    return position(await this.#asker.ask(['REG.RESTORE', word(snapshot)]));
+    return position(await this.#asker.ask(['REG.RESTORE', word(snapshot), 'INTO', word(this.prefix)]));
   }
 
-  /** Takes from the blob what is newer than what there is, and returns the position that it has. */
   async merge(snapshot: Uint8Array): Promise<Buffer | null> {
-    return position(await this.#asker.ask(['REG.RESTORE', word(snapshot), 'MERGE']));
+    return position(await this.#asker.ask(['REG.RESTORE', word(snapshot), 'MERGE', 'INTO', word(this.prefix)]));
   }
 
-  /** Keeps a snapshot at the server, as a string under this key. Returns how many registers are in it. */
-  async checkpoint(key: string, position?: Value): Promise<number> {
-    return integer(await this.#asker.ask([...this.#snapshotWords(position), 'STORE', key]));
+  /** Keeps a snapshot at the server, as a string under this key. */
+  async checkpoint(key: Key, position?: Value): Promise<number> {
+    return integer(await this.#asker.ask([...this.#snapshotWords(position), 'STORE', word(key)]));
   }
 
-  /**
-   * Makes the state what it was at a checkpoint, and returns the position that it has. Without a checkpoint it is null, and nothing
-   * is changed.
-   */
-  async restoreCheckpoint(key: string): Promise<Buffer | null> {
+  async restoreCheckpoint(key: Key): Promise<Checkpoint | null> {
     return this.#fromCheckpoint(key, []);
   }
 
-  /** Takes from a checkpoint what is newer than what there is. */
-  async mergeCheckpoint(key: string): Promise<Buffer | null> {
+  async mergeCheckpoint(key: Key): Promise<Checkpoint | null> {
     return this.#fromCheckpoint(key, ['MERGE']);
   }
 
-  async #fromCheckpoint(key: string, policy: readonly Word[]): Promise<Buffer | null> {
-    if (!flag(await this.#asker.ask(['EXISTS', key]))) return null;
-    return position(await this.#asker.ask(['REG.RESTORE', 'FROM', key, ...policy]));
+  async #fromCheckpoint(key: Key, policy: readonly Word[]): Promise<Checkpoint | null> {
+    try {
+      const reply = await this.#asker.ask(['REG.RESTORE', 'FROM', word(key), ...policy, 'INTO', word(this.prefix)]);
+      return { position: position(reply) };
+    } catch (error) {
+      // Asked only now, so that no other request comes in between.
+      if (error instanceof ServerError && error.code === 'ERR' && !flag(await this.#asker.ask(['EXISTS', word(key)]))) return null;
+      throw error;
+    }
   }
 
   async #update(words: readonly Word[]): Promise<Applied> {
@@ -136,11 +102,12 @@ export class ExactlyOnceState<T> {
   }
 
   #snapshotWords(position: Value | undefined): Word[] {
-    return ['REG.SNAPSHOT', 'PREFIX', this.prefix, ...(position === undefined ? [] : ['POSITION', word(position)])];
+    return ['REG.SNAPSHOT', 'PREFIX', word(this.prefix), ...(position === undefined ? [] : ['POSITION', word(position)])];
   }
 
-  #key(key: string): string {
-    return this.prefix + key;
+  #key(key: Key): Word {
+    if (typeof this.prefix === 'string' && typeof key === 'string') return this.prefix + key;
+    return Buffer.concat([Buffer.from(word(this.prefix)), Buffer.from(word(key))]);
   }
 
   #held(reply: Reply): Held<T> | null {

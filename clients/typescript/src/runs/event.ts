@@ -26,12 +26,14 @@ export interface CanonicalEngineEvent {
   causedBySignalId?: string;
   parentEventId?: string;
   planVersion?: string;
+  /** Fields that this package knows nothing of, kept with the event. */
+  attributes?: Readonly<Record<string, unknown>>;
 }
 
 /**
  * An event to append. What the server assigns is ignored if it is there (runSeq, persistedAt). Absent are made: eventId by the
  * server, a random UUID; idempotencyKey by the server, SHA-256 of run, step, logical attempt, type and plan version; emittedAt
- * here, the time of the call in ISO 8601.
+ * here, the time of the call in ISO 8601. A field that this package does not know becomes an attribute of its name.
  */
 export type NewEvent = Pick<CanonicalEngineEvent, 'runId' | 'eventType' | 'eventData'> & {
   [Name in Exclude<keyof CanonicalEngineEvent, 'runId' | 'eventType' | 'eventData'>]?: CanonicalEngineEvent[Name] | undefined;
@@ -87,8 +89,22 @@ export function appendWords(event: NewEvent, codec: DataCodec): Word[] {
     if (value !== undefined) words.push(option, value);
   }
   words.push('EMITTEDAT', event.emittedAt ?? new Date().toISOString());
-  if (event.engineRunRef !== undefined) words.push('REF', refWord(event.engineRunRef));
+  if (event.engineRunRef !== undefined) words.push('REF', looseJsonWord(event.engineRunRef, 'engineRunRef'));
+  const attributes = attributesOf(event);
+  if (attributes.length > 0) words.push('ATTR', `${attributes.length}`, ...attributes.flat());
   return words;
+}
+
+/** What an event has of its own; everything else is an attribute. */
+const KNOWN: ReadonlySet<string> = new Set([
+  'runId', 'runSeq', 'eventType', 'eventData', 'idempotencyKey', 'emittedAt', 'persistedAt', 'engineRunRef', 'attributes',
+  ...TEXTS.map(([, name]) => name),
+]);
+
+function attributesOf(event: NewEvent): [string, Word][] {
+  const unknown = Object.entries(event).filter(([name]) => !KNOWN.has(name));
+  const all = new Map<string, unknown>([...unknown, ...Object.entries(event.attributes ?? {})]);
+  return [...all].flatMap(([name, value]): [string, Word][] => (value === undefined ? [] : [[name, looseJsonWord(value, name)]]));
 }
 
 export function readEvent(reply: Reply, codec: DataCodec): CanonicalEngineEvent {
@@ -107,23 +123,40 @@ export function readEvent(reply: Reply, codec: DataCodec): CanonicalEngineEvent 
     const value = optional(parts.get(name), text);
     if (value !== undefined) event[name] = value;
   }
-  const ref = optional(parts.get('engineRunRef'), text);
-  if (ref !== undefined) event.engineRunRef = readRef(ref);
+  const ref = optional(parts.get('engineRunRef'), bytes);
+  if (ref !== undefined) event.engineRunRef = readLooseJson(ref);
+  const attributes = optional(parts.get('attributes'), map);
+  if (attributes !== undefined && attributes.size > 0) {
+    event.attributes = Object.fromEntries([...attributes].map(([name, value]) => [name, readLooseJson(bytes(value))]));
+  }
   return event;
 }
 
 /**
- * A reference to a run elsewhere is an identifier or an object. An identifier is sent as it is, so that it reads well
- * everywhere, unless it looks like JSON; then it is JSON too, so that everything comes back as it was given.
+ * A reference to a run elsewhere, or an attribute: any JSON value, or bytes. Text is sent as it is, so that it reads well
+ * everywhere, unless it would be read as another value; then it is JSON too. So everything comes back as it was given.
  */
-function refWord(ref: unknown): string {
-  if (typeof ref === 'string') return /^["[{]/.test(ref) ? JSON.stringify(ref) : ref;
-  if (typeof ref === 'object' && ref !== null) return JSON.stringify(ref);
-  throw new TypeError('engineRunRef is a string or an object');
+function looseJsonWord(value: unknown, name: string): Word {
+  if (value instanceof Uint8Array) return word(value);
+  if (typeof value === 'string' && readLooseJson(Buffer.from(value)) === value) return value;
+  const encoded: string | undefined = JSON.stringify(value);
+  if (encoded === undefined) throw new TypeError(`${name} is a ${typeof value}, which JSON has not`);
+  return encoded;
 }
 
-function readRef(ref: string): unknown {
-  return /^["[{]/.test(ref) ? parsed(ref, ref) : ref;
+/** Bytes that are no UTF-8 stay bytes. A number is one only in the form in which it is written: `007` and `1e5` are text. */
+function readLooseJson(data: Buffer): unknown {
+  const read = parsed(data, undefined);
+  if (read === undefined) return parsedText(data);
+  return typeof read === 'number' && JSON.stringify(read) !== data.toString() ? data.toString() : read;
+}
+
+function parsedText(data: Buffer): string | Buffer {
+  try {
+    return text(data);
+  } catch {
+    return data;
+  }
 }
 
 /** What JSON says, or something else if it is none. */

@@ -72,6 +72,16 @@ export interface FollowOptions {
   readonly pageSize?: number;
   /** Told each time when the server is away. */
   readonly onRetry?: (error: HoldfastError) => void;
+  /** Told after each page how far this loop is behind the run, when its events were handled: a metric. */
+  readonly onLag?: (lag: Lag) => void;
+}
+
+/** How far a projector is behind: 0 and 0 at the end of the run. */
+export interface Lag {
+  /** The number of events between its position and the run's last one. */
+  readonly events: number;
+  /** How long ago the oldest of them was stored, in milliseconds by the server's clock. */
+  readonly ageMs: number;
 }
 
 export interface ProjectOptions {
@@ -151,13 +161,19 @@ export class RunStore implements IRunStateStore {
    * deleted and made anew with fewer events is a ServerError.
    */
   async *follow(runId: string, options: FollowOptions = {}): AsyncGenerator<CanonicalEngineEvent, void, undefined> {
-    const { after = 0, signal, pageSize = PAGE, onRetry } = options;
+    const { after = 0, signal, pageSize = PAGE, onRetry, onLag } = options;
+    if (!this.#asker.canWait) throw new TypeError('nothing waits in a session or a transaction: follow the run on a connection');
     if (!(pageSize >= 1)) throw new RangeError(`pageSize is ${pageSize}, and has to be at least 1`);
     let watermark = after;
+    let hasPage = false;
     while (signal?.aborted !== true) {
       let events: CanonicalEngineEvent[];
       try {
+        // Told when the events of the page before were handled.
+        if (onLag !== undefined && hasPage) onLag(await this.lag(runId, watermark));
+        hasPage = false;
         events = await this.fetchEvents(runId, { afterSeq: watermark, limit: pageSize, block: FOLLOW_WAIT_MS, signal });
+        hasPage = true;
       } catch (error) {
         if (signal?.aborted) return;
         if (!(error instanceof HoldfastError && error.isTemporary)) throw error;
@@ -204,6 +220,24 @@ export class RunStore implements IRunStateStore {
       }
       if (events.length < PAGE) return state;
     }
+  }
+
+  /** How far a projector that has seen all events up to `position` is behind. A position beyond the last event is a ServerError. */
+  async lag(runId: string, position: number): Promise<Lag> {
+    const [next, info, clock] = await Promise.all([
+      this.fetchEvents(runId, { afterSeq: position, limit: 1 }), this.info(runId), this.#asker.ask(['TIME']),
+    ]);
+    const [oldest] = next;
+    if (oldest === undefined || info === null) return { events: 0, ageMs: 0 };
+    const [seconds, micros] = list(clock).map(integer);
+    const nowMs = (seconds ?? 0) * 1000 + Math.floor((micros ?? 0) / 1000);
+    const storedMs = Date.parse(oldest.persistedAt ?? '');
+    return { events: info.lastEventSeq - position, ageMs: Math.max(0, nowMs - storedMs) };
+  }
+
+  /** Removes a run with all its events; whether there was one. Nothing removes a single event. */
+  async delete(runId: string): Promise<boolean> {
+    return flag(await this.#asker.ask(['DEL', runId]));
   }
 
   /** Facts about a run; null if there is none. */

@@ -1,6 +1,8 @@
 // The numbers of a session's requests, and when a request is sent again. Knows no connection and no command.
 
-import { HoldfastError, ServerError, UnansweredError, UnavailableError } from '../errors.js';
+import { HoldfastError, ServerError, UnavailableError } from '../errors.js';
+import type { PreparedRequest } from './prepared-request.js';
+import { UnansweredError } from './unanswered-error.js';
 
 /** One is open until its reply has come; LOW is the lowest open one. */
 export class RequestNumbers {
@@ -9,6 +11,11 @@ export class RequestNumbers {
 
   constructor(following: number) {
     this.#following = following;
+  }
+
+  /** Whether a request of this number has no answer yet. */
+  isOpen(number: number): boolean {
+    return this.#open.has(number);
   }
 
   /** The number that the next request gets. */
@@ -65,10 +72,10 @@ export class Insistence {
   }
 
   /** The last error as the caller is told it. A server that does not let the client in has said nothing of a try before. */
-  failure(requestId: number, error: unknown): unknown {
+  failure(request: PreparedRequest, error: unknown): unknown {
     if (!(error instanceof HoldfastError)) return error;
     const refused = error instanceof ServerError && NOT_LET_IN.has(error.code);
     if (!error.isTemporary && !(refused && this.maybeApplied)) return error;
-    return new UnansweredError(requestId, `request ${requestId}: ${error.message}`, { cause: error });
+    return new UnansweredError(request, `request ${request.id}: ${error.message}`, { cause: error });
   }
 }

@@ -1,10 +1,7 @@
 // The commands of sessions, and their replies. Knows no connection.
 
 import { bytes, flag, integer, list, map, optional, text, time, type Reply } from '../replies.js';
-import { whole, word, type Value, type Word } from '../words.js';
-
-/** A command: its name, then its arguments. */
-export type CallWords = readonly [string, ...Value[]];
+import { whole, type Word } from '../words.js';
 
 export type Hook = 'created' | 'expired';
 
@@ -42,10 +39,6 @@ export interface SessionInfo {
   /** Whether a connection is attached. */
   readonly attached: boolean;
   readonly capabilities: Readonly<Record<string, string>>;
-}
-
-export function callWords(words: CallWords): Word[] {
-  return words.map(word);
 }
 
 export function openWords(id: string, ttlMs: number, capabilities: Readonly<Record<string, string>>): Word[] {

@@ -3,15 +3,18 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Asker } from '../asker.js';
+import { Cells } from '../cells/cells.js';
 import type { Connection } from '../connection.js';
-import { ClosedError, HoldfastError, NoSessionError, SessionLostError, UnansweredError, UnavailableError } from '../errors.js';
+import { ClosedError, HoldfastError, NoSessionError, SessionLostError, UnavailableError } from '../errors.js';
 import { TIMER_MS_MAX } from '../own-connections.js';
+import { RecordStore } from '../records/record-store.js';
 import { flag, integer, type Reply } from '../replies.js';
-import { whole, word, type Value, type Word } from '../words.js';
+import { RunStore } from '../runs/run-store.js';
+import { whole, word, type CommandWords, type Value, type Word } from '../words.js';
+import { PreparedRequest } from './prepared-request.js';
 import { Insistence, RequestNumbers } from './request-numbers.js';
-import {
-  callWords, pendingWords, readInfo, readPending, type CallWords, type PendingRequest, type PushedRequest, type SessionInfo,
-} from './requests.js';
+import { pendingWords, readInfo, readPending, type PendingRequest, type PushedRequest, type SessionInfo } from './requests.js';
+import { UnansweredError } from './unanswered-error.js';
 
 export interface ServeOptions {
   /** Ends it, without an error, when the handler has returned. */
@@ -28,17 +31,22 @@ const RETRY_PAUSE_MS = 50;
 
 /**
  * What is asked through a session runs once, however often connections are lost meanwhile and whether or not the server is killed: each
- * request has a number, and is sent again under that number until its reply has come. It stands in for a connection:
- * `new RecordStore(session)`, `new RunStore(session)` and `new ExactlyOnceState(session, …)`; `call` is for all other commands. Nothing
- * waits in it. Several requests may be under way. While it asks nothing, it is kept alive in the background.
+ * request has a number, and is sent again under that number until its reply has come. `records`, `cells` and `runs` are the typed stores
+ * whose requests go through it, and it stands in for a connection: `new ExactlyOnceState(session, …)`; `call` is for all other commands.
+ * Nothing waits in it. Several requests may be under way. While it asks nothing, it is kept alive in the background.
  */
 export class Session implements Asker {
   /** Its name, which is also its key. */
   readonly id: string;
+  /** Nothing waits in a session. */
+  readonly canWait = false;
   readonly #connection: Connection;
   readonly #numbers: RequestNumbers;
   readonly #retryForMs: number;
   readonly #keeper: NodeJS.Timeout;
+  readonly #records = new RecordStore(this);
+  readonly #cells = new Cells(this);
+  readonly #runs = new RunStore(this);
   #renewedAt = performance.now();
   #closed = false;
   #lost = false;
@@ -60,28 +68,51 @@ export class Session implements Asker {
     return this.#numbers.following;
   }
 
+  /** Records, whose requests each run once. */
+  get records(): RecordStore {
+    return this.#records;
+  }
+
+  /** Cells, whose requests each run once. A transaction cannot be part of a session. */
+  get cells(): Cells {
+    return this.#cells;
+  }
+
+  /** Runs, whose requests each run once, with data that is JSON; `new RunStore(session, { codec })` is for others. */
+  get runs(): RunStore {
+    return this.#runs;
+  }
+
   /**
    * Runs a command once, and returns its reply: text for numbers and status lines, bytes for strings. If connections are lost it is sent
-   * again under its number, for as long as the session retries; then it is an UnansweredError.
+   * again under its number, for as long as the session retries; then it is an UnansweredError, which has the request.
    */
-  async call(words: CallWords): Promise<Reply> {
-    return this.ask(callWords(words));
+  async call(words: CommandWords): Promise<Reply> {
+    return this.prepare(words).send();
   }
 
-  /** The same command again under its number, after an UnansweredError: its reply if it has run, else it runs now. */
-  async callAgain(requestId: number, words: CallWords): Promise<Reply> {
-    const command = callWords(words);
-    this.#numbers.beginAgain(requestId);
-    return this.#settle(requestId, command);
+  /**
+   * A request with its number, to send and to send again. Nothing is sent yet. From now on until it is answered, or until `forget`, the
+   * server keeps the replies of all later requests.
+   *
+   * `requestId` is for a program that goes on after a crash of its own: the number that the same request had. The server refuses another
+   * request under a number that was used (MismatchError), and this session a number whose request is still open.
+   */
+  prepare(words: CommandWords, options: { requestId?: number } = {}): PreparedRequest {
+    return this.#prepare(words.map(word), options.requestId);
   }
 
-  /** Gives up a request after an UnansweredError: the server need not keep its reply any more. */
-  forget(requestId: number): void {
-    this.#numbers.end(requestId);
+  /** Gives up a request that has no answer: the server need not keep its reply any more. */
+  forget(request: PreparedRequest | number): void {
+    this.#numbers.end(typeof request === 'number' ? request : request.id);
+  }
+
+  knows(command: string): boolean {
+    return this.#connection.knows(command);
   }
 
   async ask(words: readonly Word[]): Promise<Reply> {
-    return this.#settle(this.#numbers.begin(), words);
+    return this.#prepare(words).send();
   }
 
   /** Nothing waits in a session. */
@@ -182,35 +213,48 @@ export class Session implements Asker {
     return !this.#lost;
   }
 
-  async #settle(requestId: number, words: readonly Word[]): Promise<Reply> {
+  #prepare(words: readonly Word[], requestId?: number): PreparedRequest {
+    if (requestId !== undefined) {
+      whole(requestId, 'requestId');
+      if (this.#numbers.isOpen(requestId)) {
+        throw new RangeError(`request ${requestId} of this session is open: it is sent again with its own send()`);
+      }
+      this.#numbers.beginAgain(requestId);
+    }
+    const id = requestId ?? this.#numbers.begin();
+    return new PreparedRequest(id, words, (request) => this.#settle(request), (error) => error instanceof UnansweredError);
+  }
+
+  async #settle(request: PreparedRequest): Promise<Reply> {
     try {
-      const reply = await this.#insist(requestId, () =>
-        ['SESSION.CALL', this.id, `${requestId}`, 'LOW', `${this.#numbers.low()}`, ...words]);
-      this.#numbers.end(requestId);
+      const reply = await this.#insist(request, () =>
+        ['SESSION.CALL', this.id, `${request.id}`, 'LOW', `${Math.min(request.id, this.#numbers.low())}`, ...request.words]);
+      this.#numbers.end(request.id);
       return reply;
     } catch (error) {
-      // The number of one without an answer stays open, for callAgain.
-      if (!(error instanceof UnansweredError)) this.#numbers.end(requestId);
+      // The number of one without an answer stays open: it may be sent again.
+      if (!(error instanceof UnansweredError)) this.#numbers.end(request.id);
       throw error;
     }
   }
 
-  /** Sends a request until there is an answer. */
-  async #insist(requestId: number | null, make: () => readonly Word[]): Promise<Reply> {
+  /** Sends a request until there is an answer; null is none of those that a session numbers. */
+  async #insist(request: PreparedRequest | null, make: () => readonly Word[]): Promise<Reply> {
     const insistence = new Insistence(this.#retryForMs);
+    const requestId = request?.id ?? null;
     for (;;) {
       this.#check(requestId, insistence.maybeApplied);
       try {
         // Again on another connection: the one that all requests share may have silently died.
         const words = make();
         const reply = insistence.maybeApplied ? await this.#connection.askAndWait(words, 1) : await this.#connection.ask(words);
-        if (requestId !== null) this.#renewedAt = performance.now();
+        if (request !== null) this.#renewedAt = performance.now();
         return reply;
       } catch (error) {
         const pauseMs = insistence.pauseMs(error);
         if (pauseMs === undefined) {
           await this.#checkAlive(error, requestId, insistence.maybeApplied);
-          throw requestId === null ? error : insistence.failure(requestId, error);
+          throw request === null ? error : insistence.failure(request, error);
         }
         await sleep(pauseMs);
       }
