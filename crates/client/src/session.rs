@@ -111,7 +111,7 @@ impl Session {
     /// Gives a command the next number, and sends nothing: the request can be sent, and sent again, under that number.
     pub fn prepare(&self, command: &Cmd) -> PreparedRequest {
         let id = self.inner.numbers().begin();
-        self.numbered(id, command)
+        self.numbered(id, command, false)
     }
 
     /// Prepares a request of an earlier program under the number that it had there: after
@@ -123,7 +123,7 @@ impl Session {
     /// command than the one that ran under the number is [`Error::Mismatch`], and does not run.
     pub fn prepare_as(&self, request_id: u64, command: &Cmd) -> Result<PreparedRequest, Error> {
         match self.inner.numbers().begin_again(request_id) {
-            true => Ok(self.numbered(request_id, command)),
+            true => Ok(self.numbered(request_id, command, true)),
             false => Err(Error::RequestIdUsed(request_id)),
         }
     }
@@ -261,8 +261,9 @@ impl Session {
         self.inner.store.ask(cmd("SESSION.CLOSE").arg(self.id())).await
     }
 
-    fn numbered(&self, id: u64, command: &Cmd) -> PreparedRequest {
-        let request = Request { session: self.inner.clone(), id, command: command.clone() };
+    fn numbered(&self, id: u64, command: &Cmd, was_sent: bool) -> PreparedRequest {
+        let (session, was_sent) = (self.inner.clone(), AtomicBool::new(was_sent));
+        let request = Request { session, id, command: command.clone(), was_sent };
         PreparedRequest::new(Arc::new(request))
     }
 
@@ -336,6 +337,8 @@ struct Request {
     session: Arc<Inner>,
     id: u64,
     command: Cmd,
+    /// It was sent before, by this program or an earlier one, and so may have run.
+    was_sent: AtomicBool,
 }
 
 impl NumberedRequest for Request {
@@ -353,6 +356,7 @@ impl NumberedRequest for Request {
     fn send(self: Arc<Self>) -> Answer<'static, Value> {
         Box::pin(async move {
             let mut insistence = self.session.insistence();
+            insistence.maybe_applied = self.was_sent.swap(true, SeqCst);
             let call = || self.session.call_command(self.id, &self.command);
             let error = match self.session.insist(&mut insistence, Some(self.id), call).await {
                 Ok(reply) => return Ok(reply),

@@ -221,6 +221,13 @@ fn a_session_that_is_gone_is_an_error_that_says_so() {
         lost(session.pending(0, 10).await.unwrap_err());
         lost(session.serve(async |_| Err(Error::Closed)).await.unwrap_err());
 
+        // A request that was sent before may have run then, whatever becomes of it now.
+        let session = opened(&sessions).await;
+        let request = session.prepare(&Cmd::incr("m", 1));
+        request.send::<i64>().await.unwrap();
+        sessions.close(session.id()).await.unwrap();
+        assert!(lost(request.send::<i64>().await.unwrap_err()).maybe_applied);
+
         // The request ran, its reply was lost, and so was the session: the result is unknown.
         let proxy = Proxy::start(place.address(), None).await;
         let session = opened(&through(place, &proxy).await).await;
