@@ -11,7 +11,7 @@ use std::{env, fs};
 
 fn main() {
     let (mut modules, mut table) = (String::new(), String::new());
-    println!("cargo::rerun-if-changed={}", fences::root().join("docs").display());
+    println!("cargo::rerun-if-changed={}", fences::root().join("docs").display()); // a new document
     for document in fences::documents() {
         println!("cargo::rerun-if-changed={}", document.path.display());
         writeln!(table, "    ({:?}, &[", document.name).expect("memory");

@@ -30,14 +30,25 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository is there")
 }
 
-/// README.md, docs/*.md and the README of the Rust package.
+/// README.md, all of docs/ and the README of the Rust package.
 pub fn documents() -> Vec<Document> {
-    let docs = fs::read_dir(root().join("docs")).expect("there is a folder docs");
-    let docs = docs.map(|entry| entry.expect("it can be read").file_name().into_string().expect("a name in UTF-8"));
-    let mut docs: Vec<String> = docs.filter(|name| name.ends_with(".md")).map(|name| format!("docs/{name}")).collect();
-    docs.sort();
-    let names = ["README.md".to_owned(), "crates/client/README.md".to_owned()].into_iter().chain(docs);
-    names.map(|name| Document { path: root().join(&name), name }).collect()
+    let mut names = vec!["README.md".to_owned(), "crates/client/README.md".to_owned()];
+    add_documents("docs", &mut names);
+    names[2..].sort();
+    names.into_iter().map(|name| Document { path: root().join(&name), name }).collect()
+}
+
+/// Adds the documents of a folder and of those in it.
+fn add_documents(folder: &str, names: &mut Vec<String>) {
+    for entry in fs::read_dir(root().join(folder)).expect("the folder is there") {
+        let entry = entry.expect("it can be read");
+        let name = format!("{folder}/{}", entry.file_name().to_str().expect("a name in UTF-8"));
+        match entry.path().is_dir() {
+            true => add_documents(&name, names),
+            false if name.ends_with(".md") => names.push(name),
+            false => {}
+        }
+    }
 }
 
 impl Document {
