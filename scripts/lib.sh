@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # What scripts/test and scripts/bench-jobs are built of: missing packages, Python and Node.js, a server on a free port, test
-# binaries side by side, the counts in a test runner's output, and what was skipped. Knows nothing about which tests there are.
+# binaries side by side, blocks of documents, the counts in a test runner's output, and what was skipped. Knows nothing about which tests there are.
 
 # Names a Debian package to install when a probe command fails: want redis-server command -v redis-server
 missing_packages=()
@@ -158,6 +158,9 @@ show_at_end() {
 }
 
 run_test_binary() { cd "$1" && "$2"; }
+
+# first_block FILE LANGUAGE: the first fenced block of a document in that language.
+first_block() { awk -v fence="\`\`\`$2" '$0 == fence { on = 1; next } on && /^```$/ { exit } on' "$1"; }
 
 # What a section has skipped, a line `test: reason` for each: the notes that our own tests left in a file, and what the
 # output of cargo test, pytest -rs and node --test says.

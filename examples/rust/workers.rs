@@ -16,7 +16,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Parser;
-use holdfast_client::{Error, Exchange, Fate, Fields, Job, Query, Queue, QueueConfig, StateStore, Store, redis};
+use holdfast_client::{
+    Error, Exchange, Fate, Fields, IndexDefinition, Job, Query, Queue, QueueConfig, StateStore, Store,
+};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
@@ -136,9 +138,8 @@ impl Demo {
         for priority in ["high", "low"] {
             queue.create_index(&format!("{run}:due:{priority}"), &format!("{run}:job:{priority}:")).await?;
         }
-        let mut dead = redis::cmd("IDX.CREATE");
-        dead.arg(format!("{run}:dead")).arg("PREFIX").arg(1).arg(format!("{run}:job:")).arg("FIELD").arg("run_at");
-        let _: () = dead.arg("ONLY").arg("state").arg(1).arg("dead").query_async(&mut store.connection()?).await?;
+        let dead = IndexDefinition::new([format!("{run}:job:")], "run_at").only("state", ["dead"]);
+        store.create_index(format!("{run}:dead"), &dead).await?;
 
         for number in 0..options.jobs {
             let (task_type, steps) = TYPES[number % TYPES.len()];
@@ -283,8 +284,8 @@ impl Demo {
     async fn troubles(&self) -> Result<Vec<String>, Error> {
         let mut troubles = Vec::new();
         let prefix = format!("{}:job:", self.run);
-        let jobs: BTreeMap<Vec<u8>, Fields> =
-            self.store.scan(Query::prefix(prefix)).collect().await?.into_iter().collect();
+        let found = self.store.scan(Query::prefix(prefix)).collect().await?.into_iter();
+        let jobs: BTreeMap<Vec<u8>, Fields> = found.map(|(key, record)| (key, record.fields)).collect();
         let mut told: BTreeMap<Vec<u8>, Vec<i64>> = BTreeMap::new();
         for (key, token) in self.completions.lock().expect("no worker panics").iter() {
             told.entry(key.clone()).or_default().push(*token);
@@ -319,10 +320,8 @@ impl Demo {
     }
 
     async fn clean_up(&self) -> Result<(), Error> {
-        let mut connection = self.store.connection()?;
         for index in ["due:high", "due:low", "dead"] {
-            let mut drop = redis::cmd("IDX.DROP");
-            let _: i64 = drop.arg(format!("{}:{index}", self.run)).query_async(&mut connection).await?;
+            self.store.drop_index(format!("{}:{index}", self.run)).await?;
         }
         for number in 0..self.options.jobs {
             self.store.delete(key(&self.run, number).as_bytes()).await?;

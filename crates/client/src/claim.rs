@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use redis::{Cmd, ToSingleRedisArg, cmd};
 
+use crate::asker::block_ms;
+use crate::error::Error;
 use crate::record::{Fields, bytes};
 
 /// Takes the first matching records of an index and changes each atomically: of any number of workers exactly one gets
@@ -125,7 +127,11 @@ impl Claim {
         self
     }
 
-    pub(crate) fn command(&self) -> Cmd {
+    pub(crate) fn command(&self) -> Result<Cmd, Error> {
+        let otherwise = self.limit.iter().flat_map(|(_, otherwise)| otherwise.removed());
+        if self.set.removed().chain(otherwise).next().is_some() {
+            return Err(Error::CannotRemove);
+        }
         let mut command = cmd("CLAIM");
         command.arg(self.indexes.len()).arg(&self.indexes);
         for (option, score) in [("MIN", &self.min), ("MAX", &self.max)] {
@@ -143,12 +149,11 @@ impl Claim {
         }
         self.count.iter().for_each(|count| _ = command.arg("COUNT").arg(count));
         if !self.block.is_zero() {
-            // BLOCK 0 would wait forever.
-            command.arg("BLOCK").arg(self.block.as_millis().clamp(1, i64::MAX as u128) as u64);
+            command.arg("BLOCK").arg(block_ms(self.block));
         }
         if let Some(fields) = &self.fields {
             command.arg("FIELDS").arg(fields.len()).arg(fields);
         }
-        command
+        Ok(command)
     }
 }

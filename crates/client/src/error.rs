@@ -6,6 +6,7 @@ use redis::{ErrorKind, RedisError, ServerErrorKind};
 use thiserror::Error;
 
 use crate::lost::{Lost, LostSession};
+use crate::prepared_request::PreparedRequest;
 
 /// Why a request to a store failed.
 #[derive(Debug, Error)]
@@ -19,6 +20,18 @@ pub enum Error {
     /// No server accepts this lifetime; nothing was sent.
     #[error("a record cannot live for {0:?}: a lifetime is a millisecond or more, and ends before the year 100 000")]
     Lifetime(Duration),
+    /// A claim or a sweep writes fields and removes none; nothing was sent.
+    #[error("CLAIM and SWEEP write fields, and cannot remove one")]
+    CannotRemove,
+    /// A name that the cells or the branches of a store cannot have; nothing was sent.
+    #[error("{0}")]
+    Name(&'static str),
+    /// The value has no encoded form; nothing was sent.
+    #[error("the value cannot be encoded: {0}")]
+    Encode(Box<dyn std::error::Error + Send + Sync>),
+    /// Nothing waits in a transaction or in a session: waits, watches and `follow` are for a store. Nothing was sent.
+    #[error("nothing waits in a transaction or in a session")]
+    CannotWait,
     /// The command needs Holdfast, and the server does not have it; nothing was sent.
     #[error("this server does not know {0}, which is one of Holdfast's own commands")]
     NeedsHoldfast(&'static str),
@@ -37,16 +50,20 @@ pub enum Error {
     #[error("{0}")]
     SessionLost(Box<LostSession>),
     /// A request of a session got no answer during all attempts. It may have run or not.
-    /// [`Session::call_again`](crate::Session::call_again) with its number and the same command finds out, and runs it
-    /// at most once. Until then, or until [`Session::forget`](crate::Session::forget), the server also keeps the
-    /// replies of all later requests of the session.
-    #[error("request {request_id}: {cause}")]
+    /// [`request.send()`](PreparedRequest::send) sends the same words under the same number: it finds out, and runs the
+    /// request at most once. Until the request is dropped, the server also keeps the replies of all later requests of
+    /// the session.
+    #[error("request {}: {cause}", request.id())]
     Unanswered {
-        /// The number of the request in its session.
-        request_id: u64,
+        /// The request, to be sent again.
+        request: PreparedRequest,
         /// Why there is no answer.
         cause: RedisError,
     },
+    /// This number belongs to a request of this session already, so nothing was prepared. Send that
+    /// [`PreparedRequest`] again.
+    #[error("number {0} belongs to a request of this session already: send that one again")]
+    RequestIdUsed(u64),
     /// There is no session of that name.
     #[error("there is no such session: {0}")]
     NoSession(RedisError),
@@ -72,6 +89,14 @@ impl Error {
     /// True when the same request may succeed later: the server is unreachable, or still loads its data.
     pub fn is_temporary(&self) -> bool {
         matches!(self, Error::Unavailable(_) | Error::Unanswered { .. }) || self.is_loading()
+    }
+
+    /// The request that got no answer, to be sent again: the only way to retry it.
+    pub fn request(&self) -> Option<&PreparedRequest> {
+        match self {
+            Error::Unanswered { request, .. } => Some(request),
+            _ => None,
+        }
     }
 
     /// True when the server refused because it still loads its data.

@@ -30,7 +30,7 @@ pub struct Exchange {
     pub expected: Fields,
     /// Fields that must be absent.
     pub absent: Vec<Vec<u8>>,
-    /// Fields to write.
+    /// Fields to write. Those that it names as removed are removed.
     pub set: Fields,
     /// Fields to set to the server's time plus an offset, in unix milliseconds: a lease that needs no clock of the
     /// client. None of them may also be set or removed.
@@ -117,11 +117,12 @@ impl Exchange {
         let mut args = Vec::new();
         let pairs = |fields: &Fields| fields.iter().flat_map(|(name, value)| [name.clone(), value.clone()]).collect();
         let stamps = self.stamps.iter().flat_map(|(name, offset)| [name.clone(), bytes(*offset)]).collect();
+        let remove: Vec<Vec<u8>> = self.remove.iter().cloned().chain(self.set.removed().map(<[u8]>::to_vec)).collect();
         for (option, count, items) in [
             ("IF", self.expected.len(), pairs(&self.expected)),
             ("ABSENT", self.absent.len(), self.absent.clone()),
             ("SET", self.set.len(), pairs(&self.set)),
-            ("DEL", self.remove.len(), self.remove.clone()),
+            ("DEL", remove.len(), remove),
             ("STAMP", self.stamps.len(), stamps),
         ] {
             args.extend([bytes(option), bytes(count)]);

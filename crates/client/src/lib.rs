@@ -6,14 +6,20 @@
 //! one. [`Store`] is the implementation over a connection that reconnects automatically. It asks the server which of
 //! Holdfast's commands it has, uses those, and does the rest with scripts and SCAN: results are the same on Holdfast
 //! and on a plain Redis, only slower there. Operations on indexes need Holdfast, and are
-//! [`Error::NeedsHoldfast`] elsewhere: [`Store::claim`], [`Store::range`] and [`Store::sweep`]; so do cells, runs,
-//! exactly-once state, sessions and transactions.
+//! [`Error::NeedsHoldfast`] elsewhere: [`Store::create_index`], [`Store::claim`], [`Store::range`] and [`Store::sweep`];
+//! so do cells, runs, exactly-once state, sessions and transactions.
 //!
 //! [`Queue`] turns claims into work: it returns [`Job`]s, which a worker renews, completes, retries or fails.
-//! [`Cell`] is one value with a version, a history and a watch. [`Store::transaction`] runs commands that read their
-//! own writes and take effect together or not at all. [`Run`] is a log of events, each appended once however often it
-//! is sent. [`ExactlyOnceState`] is keyed state that applies each update once, with checkpoints. A request of a
-//! [`Session`] runs once, even if connections are lost or the server is killed; other clients can push requests to it.
+//! [`Cell`] is one value with a version, a history and a watch; a [`Branch`] is cells that are copied and removed as a
+//! whole. [`Store::transaction`] runs commands that read their own writes and take effect together or not at all.
+//! [`Run`] is a log of events, each appended once however often it is sent. [`ExactlyOnceState`] is keyed state that
+//! applies each update once, with checkpoints; [`StateBackend`] is its interface, [`MemoryState`] the same in the
+//! process, and `StatefulNode` a node of a pipeline over it. A request of a [`Session`] runs once, even if connections
+//! are lost or the server is killed; other clients can push requests to it.
+//!
+//! Records, cells, runs and exactly-once state are the same over a store, a transaction and a session. Their values are
+//! of the caller's types: what the redis crate sends as one argument, or `Json` of any type of serde's (feature `json`,
+//! on by default).
 //!
 //! ```no_run
 //! use holdfast_client::{Exchange, Fields, Filter, Query, StateStore, Store};
@@ -29,70 +35,100 @@
 //!
 //! let open = Query::prefix("gbe:state:tasks:").filter(Filter::not_in("state", ["completed", "failed"]));
 //! let mut scan = store.scan(open);
-//! while let Some((key, fields)) = scan.next().await? {
-//!     println!("{} is {:?}", key.escape_ascii(), fields.text("state"));
+//! while let Some((key, record)) = scan.next().await? {
+//!     println!("{} is {:?}", key.escape_ascii(), record.fields.text("state"));
 //! }
 //! # let _ = cancelled;
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! `docs/jobs.md` is the guide to queues of jobs, `docs/cells.md` that to cells and transactions; `examples/` has a
-//! pool of workers that die.
+//! In the repository, `docs/packages.md` names every operation in Rust, Python and TypeScript, `docs/jobs.md` is the
+//! guide to queues of jobs, `docs/cells.md` that to cells and transactions, and `examples/` has a pool of workers that
+//! die.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod answer;
+mod asker;
+mod branch;
 mod cell;
 mod claim;
+mod encode;
 mod error;
+mod event;
 mod exactly_once;
 mod exchange;
 mod filter;
+mod follow;
+mod index;
 mod job;
+#[cfg(feature = "json")]
+mod json;
 mod lost;
+mod memory_snapshot;
+mod memory_state;
+mod named;
 mod own_connections;
+mod prepared_request;
 mod query;
 mod queue;
 mod queue_config;
 mod record;
+mod records;
+mod register;
 mod request_numbers;
 mod run;
 mod send;
 mod session;
 mod session_requests;
 mod sessions;
+mod snapshot;
+mod state_backend;
 mod state_store;
+mod state_version;
+#[cfg(feature = "json")]
+mod stateful_node;
 mod store;
 mod sweep;
 mod transaction;
+mod watch;
 
+pub use answer::Answer;
+pub use branch::Branch;
 pub use cell::{Cell, Swap, Version};
 pub use claim::Claim;
+pub use encode::Encode;
 pub use error::Error;
-pub use exactly_once::{Applied, ExactlyOnceState, StateVersion};
+pub use event::{Append, Event, NewEvent, Receipt};
+pub use exactly_once::ExactlyOnceState;
 pub use exchange::{Exchange, Outcome};
 pub use filter::Filter;
+pub use follow::Follow;
+pub use index::IndexDefinition;
 pub use job::Job;
+#[cfg(feature = "json")]
+pub use json::Json;
 pub use lost::{Lost, LostSession};
+pub use memory_state::MemoryState;
+pub use prepared_request::PreparedRequest;
 pub use query::{Found, Page, Query};
 pub use queue::Queue;
 pub use queue_config::{JobFields, JobStates, QueueConfig};
 pub use record::{Fields, Record};
 pub use redis;
-pub use run::{Append, Event, NewEvent, Receipt, Run, RunInfo, Snapshot, Step};
+pub use run::{Lag, Run};
 pub use session::Session;
 pub use session_requests::{PendingRequest, PushedRequest, RetriedRequest, SessionInfo};
 pub use sessions::{Hook, SessionConfig, Sessions};
-pub use state_store::{Answer, Scan, StateStore};
+pub use snapshot::{RunInfo, Snapshot, Step};
+pub use state_backend::StateBackend;
+pub use state_store::{Scan, StateStore};
+pub use state_version::{Applied, OrderedVersion, Restored, StateVersion};
+#[cfg(feature = "json")]
+pub use stateful_node::{NodeEntry, NodeState, Output, StatefulNode};
 pub use store::{Config, Indexed, Store};
 pub use sweep::{Fate, Sweep};
-pub use transaction::Transaction;
-
-/// The Rust of the guides compiles.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/cells.md")]
-#[doc = include_str!("../../../docs/jobs.md")]
-#[doc = include_str!("../../../docs/runs.md")]
-#[doc = include_str!("../../../docs/sweeping.md")]
-struct Guide;
+pub use transaction::{ReadTransaction, Transaction};
+pub use watch::Watch;

@@ -1,7 +1,7 @@
 //! What a scan searches for, and one page of its results. Knows no store.
 
 use crate::filter::Filter;
-use crate::record::Fields;
+use crate::record::{Fields, Record};
 
 /// What a scan searches for: records under a prefix that pass every filter.
 ///
@@ -62,8 +62,8 @@ impl Query {
     }
 }
 
-/// A key and the fields of its record.
-pub type Found = (Vec<u8>, Fields);
+/// A key and its record.
+pub type Found = (Vec<u8>, Record);
 
 /// One page of a query's results.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::cmd;
-
 use crate::claim::Claim;
 use crate::error::Error;
 use crate::exchange::Exchange;
+use crate::index::IndexDefinition;
 use crate::job::{Job, offset_ms};
 use crate::queue_config::QueueConfig;
 use crate::record::Fields;
@@ -61,19 +60,10 @@ impl Queue {
     /// Creates an index over the open jobs whose keys have this prefix. An existing index of that name is left
     /// unchanged.
     pub async fn create_index(&self, index: &str, prefix: &str) -> Result<(), Error> {
-        let (fields, states, mut connection) = (&self.config.fields, &self.config.states, self.store.connection()?);
-        let mut create = cmd("IDX.CREATE");
-        create.arg(index).arg("PREFIX").arg(1).arg(prefix).arg("FIELD").arg(&fields.run_at);
-        create.arg("ONLY").arg(&fields.state).arg(2).arg(&states.pending).arg(&states.running);
-        let created = create.query_async(&mut connection).await.map_err(Error::from);
-        if let Err(Error::Refused(_)) = created {
-            // Checked only now, so that of two workers that start at once both succeed.
-            let indexes: Vec<String> = cmd("IDX.LIST").query_async(&mut connection).await?;
-            if indexes.iter().any(|there| there == index) {
-                return Ok(());
-            }
-        }
-        created
+        let (fields, states) = (&self.config.fields, &self.config.states);
+        let open = [&*states.pending, &*states.running];
+        let definition = IndexDefinition::new([prefix], &fields.run_at).only(&fields.state, open);
+        self.store.create_index(index, &definition).await.map(drop)
     }
 
     /// Adds a job, to be claimed after a delay. Returns true when it is new: an existing one is left unchanged, so this

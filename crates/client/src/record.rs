@@ -1,6 +1,6 @@
 //! A record: fields, which are names and values of any bytes, and its remaining lifetime. Knows no server.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::time::Duration;
 
@@ -20,8 +20,21 @@ use redis::{FromRedisValue, ParsingError, ToSingleRedisArg, Value};
 /// assert_eq!(fields.text("digest"), None); // no UTF-8
 /// assert_eq!(fields.get(&b"digest"[..]), Some(&vec![0, 255]));
 /// ```
+///
+/// Fields to write may also name fields to remove, in the same step. A record that is read has none of those.
+///
+/// ```
+/// use holdfast_client::Fields;
+///
+/// let error: Option<&str> = None;
+/// let done = Fields::new().with("state", "completed").without("timeout_at").with_option("error", error);
+/// assert!(done.removed().eq([b"error".as_slice(), b"timeout_at"]));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Fields(BTreeMap<Vec<u8>, Vec<u8>>);
+pub struct Fields {
+    values: BTreeMap<Vec<u8>, Vec<u8>>,
+    removed: BTreeSet<Vec<u8>>,
+}
 
 impl Fields {
     /// No fields yet.
@@ -32,8 +45,31 @@ impl Fields {
     /// Adds a field; an existing value is replaced.
     #[must_use]
     pub fn with(mut self, name: impl AsRef<[u8]>, value: impl ToSingleRedisArg) -> Fields {
-        self.0.insert(name.as_ref().to_vec(), bytes(value));
+        self.removed.remove(name.as_ref());
+        self.values.insert(name.as_ref().to_vec(), bytes(value));
         self
+    }
+
+    /// Names a field that is removed when the others are written.
+    #[must_use]
+    pub fn without(mut self, name: impl AsRef<[u8]>) -> Fields {
+        self.values.remove(name.as_ref());
+        self.removed.insert(name.as_ref().to_vec());
+        self
+    }
+
+    /// Adds a field; `None` removes it when the others are written.
+    #[must_use]
+    pub fn with_option(self, name: impl AsRef<[u8]>, value: Option<impl ToSingleRedisArg>) -> Fields {
+        match value {
+            Some(value) => self.with(name, value),
+            None => self.without(name),
+        }
+    }
+
+    /// The fields that are removed when the others are written, in order of their names.
+    pub fn removed(&self) -> impl Iterator<Item = &[u8]> {
+        self.removed.iter().map(Vec::as_slice)
     }
 
     /// A field's value, if it exists and is UTF-8.
@@ -51,29 +87,41 @@ impl Deref for Fields {
     type Target = BTreeMap<Vec<u8>, Vec<u8>>;
 
     fn deref(&self) -> &Self::Target {
-        &self.0
+        &self.values
     }
 }
 
 impl FromIterator<(Vec<u8>, Vec<u8>)> for Fields {
     fn from_iter<I: IntoIterator<Item = (Vec<u8>, Vec<u8>)>>(fields: I) -> Fields {
-        Fields(fields.into_iter().collect())
+        Fields { values: fields.into_iter().collect(), removed: BTreeSet::new() }
+    }
+}
+
+/// A field without a value is one to remove.
+impl FromIterator<(Vec<u8>, Option<Vec<u8>>)> for Fields {
+    fn from_iter<I: IntoIterator<Item = (Vec<u8>, Option<Vec<u8>>)>>(fields: I) -> Fields {
+        fields.into_iter().fold(Fields::new(), |fields, (name, value)| fields.with_option(name, value))
     }
 }
 
 impl FromRedisValue for Fields {
     fn from_redis_value(reply: Value) -> Result<Fields, ParsingError> {
-        BTreeMap::from_redis_value(reply).map(Fields)
+        BTreeMap::from_redis_value(reply).map(|values| Fields { values, removed: BTreeSet::new() })
     }
 }
 
-/// A record, as [`StateStore::get`](crate::StateStore::get) returns it.
+/// A record, as [`StateStore::get`](crate::StateStore::get) and [`StateStore::scan`](crate::StateStore::scan) return it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     /// Its fields.
     pub fields: Fields,
     /// The remaining lifetime, if it has one.
     pub ttl: Option<Duration>,
+}
+
+/// A lifetime in a reply: negative if there is none.
+pub(crate) fn ttl(ms: i64) -> Option<Duration> {
+    u64::try_from(ms).ok().map(Duration::from_millis)
 }
 
 /// Encodes a value.

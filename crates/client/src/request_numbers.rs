@@ -9,16 +9,20 @@ use tokio::time::Instant;
 
 use crate::error::Error;
 
-/// The numbers of a session's requests. A number is open until its reply has arrived; LOW is the lowest open one.
+/// The numbers of a session's requests. A number is open while its request is held; LOW is the lowest open one.
 pub(crate) struct RequestNumbers {
+    /// The first number that this program gives.
+    first: u64,
     following: u64,
     open: BTreeSet<u64>,
+    /// Numbers below the first that were taken again.
+    taken_again: BTreeSet<u64>,
 }
 
 impl RequestNumbers {
     /// The next request gets this number.
     pub(crate) fn new(following: u64) -> RequestNumbers {
-        RequestNumbers { following, open: BTreeSet::new() }
+        RequestNumbers { first: following, following, open: BTreeSet::new(), taken_again: BTreeSet::new() }
     }
 
     /// The number of the next request.
@@ -28,13 +32,18 @@ impl RequestNumbers {
 
     pub(crate) fn begin(&mut self) -> u64 {
         let number = self.following;
-        self.begin_again(number);
+        self.open.insert(number);
+        self.following += 1;
         number
     }
 
-    pub(crate) fn begin_again(&mut self, number: u64) {
-        self.open.insert(number);
-        self.following = self.following.max(number + 1);
+    /// Takes a number that an earlier program gave. False if this one has it: a number has one request.
+    pub(crate) fn begin_again(&mut self, number: u64) -> bool {
+        let is_free = (1..self.first).contains(&number) && self.taken_again.insert(number);
+        if is_free {
+            self.open.insert(number);
+        }
+        is_free
     }
 
     pub(crate) fn end(&mut self, number: u64) {
@@ -76,16 +85,14 @@ impl Insistence {
         Some(longest / 2 + longest.mul_f64(spread) / 2)
     }
 
-    /// The last error as the caller is told it. A server that does not let the client in has said nothing of a try
-    /// before.
-    pub(crate) fn failure(&self, request_id: u64, error: Error) -> Error {
+    /// Why a request has no answer, after the last error; or that error, if it is the answer. A server that does not
+    /// let the client in has said nothing of a try before.
+    pub(crate) fn cause(&self, error: Error) -> Result<RedisError, Error> {
         let is_temporary = error.is_temporary();
         match error {
-            Error::Unavailable(cause) => Error::Unanswered { request_id, cause },
-            Error::Refused(cause) if is_temporary || self.maybe_applied && is_not_let_in(&cause) => {
-                Error::Unanswered { request_id, cause }
-            }
-            error => error,
+            Error::Unavailable(cause) => Ok(cause),
+            Error::Refused(cause) if is_temporary || self.maybe_applied && is_not_let_in(&cause) => Ok(cause),
+            error => Err(error),
         }
     }
 }
@@ -126,8 +133,21 @@ mod tests {
         numbers.end(4);
         numbers.end(3);
         assert_eq!((numbers.low(), numbers.begin()), (5, 5));
-        numbers.begin_again(9);
-        assert_eq!((numbers.low(), numbers.following()), (5, 10));
+        assert!(!numbers.begin_again(1) && !numbers.begin_again(9), "all are this program's own");
+        assert_eq!((numbers.low(), numbers.following()), (5, 6));
+    }
+
+    #[test]
+    fn a_number_of_an_earlier_program_is_taken_once() {
+        let mut numbers = RequestNumbers::new(8);
+        assert!(
+            numbers.begin_again(7) && !numbers.begin_again(7) && !numbers.begin_again(8) && !numbers.begin_again(0)
+        );
+        assert_eq!((numbers.low(), numbers.begin(), numbers.low()), (7, 8, 7));
+        assert!(!numbers.begin_again(8));
+        numbers.end(7);
+        assert!(!numbers.begin_again(7), "it has had its request");
+        assert_eq!(numbers.low(), 8);
     }
 
     #[test]
@@ -147,13 +167,12 @@ mod tests {
     #[test]
     fn the_last_error_says_whether_the_outcome_is_known() {
         let mut late = Insistence::new(Duration::ZERO);
-        assert!(matches!(late.failure(7, refusal("NOPERM")), Error::Refused(_)));
+        assert!(matches!(late.cause(refusal("NOPERM")), Err(Error::Refused(_))));
         assert!(late.pause(&gone()).is_none());
-        assert!(matches!(late.failure(7, gone()), Error::Unanswered { request_id: 7, .. }));
-        assert!(matches!(late.failure(7, refusal("LOADING")), Error::Unanswered { .. }));
         let auth = Error::from(RedisError::from((ErrorKind::AuthenticationFailed, "who?")));
-        assert!(matches!(late.failure(7, auth), Error::Unanswered { .. }));
-        assert!(matches!(late.failure(7, refusal("NOPERM")), Error::Unanswered { .. }));
-        assert!(matches!(late.failure(7, refusal("OOM")), Error::Refused(_)));
+        for unknown in [gone(), refusal("LOADING"), auth, refusal("NOPERM")] {
+            assert!(late.cause(unknown).is_ok());
+        }
+        assert!(matches!(late.cause(refusal("OOM")), Err(Error::Refused(_))));
     }
 }

@@ -8,20 +8,33 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{Cmd, FromRedisValue, PushInfo, PushKind, ToSingleRedisArg, Value, cmd};
+use redis::{Cmd, FromRedisValue, PushInfo, PushKind, Value, cmd};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::answer::Answer;
+use crate::asker::{Asker, read};
+use crate::cell::{Cell, Version, get_cells};
+use crate::encode::Encode;
 use crate::error::Error;
+use crate::exactly_once::ExactlyOnceState;
+use crate::exchange::{Exchange, Outcome};
 use crate::lost::LostSession;
+use crate::prepared_request::{NumberedRequest, PreparedRequest};
+use crate::record::{Fields, Record};
+use crate::records;
 use crate::request_numbers::{Insistence, RequestNumbers};
+use crate::run::Run;
 use crate::send::send;
 use crate::session_requests::{PendingRequest, PushedRequest, SessionInfo, pending_command};
 use crate::store::Store;
 
 /// Runs each request once, even if connections are lost or the server is killed: a request has a number, and is sent
-/// again under that number until its reply arrives. Requests are not queued: clones share the session, and several
-/// requests may be in flight. An idle session is renewed in the background, until all clones are dropped.
+/// again under that number until its reply arrives. Records, cells, runs and exactly-once state of a session are asked
+/// through it, one request for each call; [`call`](Session::call) is for all other commands.
+///
+/// Requests are not queued: clones share the session, and several requests may be in flight. An idle session is renewed
+/// in the background, until all clones are dropped.
 ///
 /// ```no_run
 /// # async fn example(store: holdfast_client::Store) -> Result<(), holdfast_client::Error> {
@@ -29,12 +42,15 @@ use crate::store::Store;
 /// use holdfast_client::{Error, SessionConfig};
 ///
 /// let session = store.sessions().open(&SessionConfig::default()).await?;
-/// match session.call::<i64>(&Cmd::incr("visits", 1)).await {
-///     Ok(visits) => println!("{visits}"), // counted once, over lost connections and restarts of the server
-///     Err(Error::SessionLost(lost)) if lost.maybe_applied => println!("{lost}"), // look at what it changes
+/// session.cell::<String>("status").set(&"open".to_owned()).await?; // sets it once
+/// let visits: i64 = match session.call(&Cmd::incr("visits", 1)).await {
+///     Ok(visits) => visits, // counted once, over lost connections and restarts of the server
+///     Err(Error::Unanswered { request, .. }) => request.send().await?, // the same request: it never counts twice
+///     Err(Error::SessionLost(lost)) if lost.maybe_applied => panic!("{lost}"), // look at what it changes
 ///     Err(error) => return Err(error),
-/// }
+/// };
 /// session.close().await?;
+/// # let _ = visits;
 /// # Ok(())
 /// # }
 /// ```
@@ -86,33 +102,105 @@ impl Session {
     }
 
     /// Runs a command once, and returns its reply. If connections are lost it is sent again under its number, for as
-    /// long as the session retries; then it is [`Error::Unanswered`]. A dropped call is forgotten: it may run or not.
+    /// long as the session retries; then it is [`Error::Unanswered`], and `request.send()` of that error is the way to
+    /// try again. A dropped call is abandoned: it may run or not.
     pub async fn call<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, Error> {
-        let request_id = self.inner.numbers().begin();
-        self.settle(request_id, command).await
+        self.prepare(command).send().await
     }
 
-    /// Sends the same command again under its number, after [`Error::Unanswered`]: returns its reply if it has run,
-    /// else runs it now.
-    pub async fn call_again<T: FromRedisValue>(&self, request_id: u64, command: &Cmd) -> Result<T, Error> {
-        self.inner.numbers().begin_again(request_id);
-        self.settle(request_id, command).await
+    /// Gives a command the next number, and sends nothing: the request can be sent, and sent again, under that number.
+    pub fn prepare(&self, command: &Cmd) -> PreparedRequest {
+        let id = self.inner.numbers().begin();
+        self.numbered(id, command, false)
     }
 
-    /// Abandons a request after [`Error::Unanswered`]: the server may drop its reply.
-    pub fn forget(&self, request_id: u64) {
-        self.inner.numbers().end(request_id);
+    /// Prepares a request of an earlier program under the number that it had there: after
+    /// [`Sessions::resume`](crate::Sessions::resume) with a higher number. If it has run, [`PreparedRequest::send`]
+    /// returns its reply, else it runs. Prepare such requests before the session sends others, which would tell the
+    /// server that the earlier replies are not needed.
+    ///
+    /// A number that this program has given itself is [`Error::RequestIdUsed`]: its request can be sent again. Another
+    /// command than the one that ran under the number is [`Error::Mismatch`], and does not run.
+    pub fn prepare_as(&self, request_id: u64, command: &Cmd) -> Result<PreparedRequest, Error> {
+        match self.inner.numbers().begin_again(request_id) {
+            true => Ok(self.numbered(request_id, command, true)),
+            false => Err(Error::RequestIdUsed(request_id)),
+        }
+    }
+
+    /// The cell with this name. Each of its operations is a request of the session.
+    pub fn cell<T>(&self, name: impl AsRef<[u8]>) -> Cell<T> {
+        Cell::new(self.asker(), name.as_ref())
+    }
+
+    /// The values of several cells as they all were at one instant, in the order of the names.
+    pub async fn get_cells<T: FromRedisValue>(
+        &self,
+        names: impl IntoIterator<Item = impl AsRef<[u8]>>,
+    ) -> Result<Vec<Option<Version<T>>>, Error> {
+        get_cells(self, names).await
+    }
+
+    /// The run with this name. Each of its operations is a request of the session.
+    pub fn run<D>(&self, name: impl AsRef<[u8]>) -> Run<D> {
+        Run::new(self.asker(), name.as_ref())
+    }
+
+    /// The state under this prefix. Each of its operations is a request of the session.
+    pub fn exactly_once_state<T>(&self, prefix: impl AsRef<[u8]>) -> ExactlyOnceState<T> {
+        ExactlyOnceState::new(self.asker(), prefix.as_ref())
+    }
+
+    /// The record under a key, with its remaining lifetime.
+    pub async fn get(&self, key: &[u8]) -> Result<Option<Record>, Error> {
+        records::get(self, key).await
+    }
+
+    /// Writes fields and, if given, the record's lifetime, once, as [`StateStore::put`](crate::StateStore::put).
+    pub async fn put(&self, key: &[u8], fields: &Fields, ttl: Option<Duration>) -> Result<(), Error> {
+        records::put(self, key, fields, ttl).await
+    }
+
+    /// Removes a key, once; returns whether it existed.
+    pub async fn delete(&self, key: &[u8]) -> Result<bool, Error> {
+        self.call(cmd("DEL").arg(key)).await
+    }
+
+    /// One field's value.
+    pub async fn get_field(&self, key: &[u8], field: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        self.call(cmd("HGET").arg(key).arg(field)).await
+    }
+
+    /// Writes one field, once, or removes it if the value is `None`.
+    pub async fn set_field(&self, key: &[u8], field: &[u8], value: Option<&[u8]>) -> Result<(), Error> {
+        records::set_field(self, key, field, value).await
+    }
+
+    /// Writes some fields, once, and removes those without a value.
+    pub async fn set_fields(&self, key: &[u8], fields: &Fields) -> Result<(), Error> {
+        records::put(self, key, fields, None).await
+    }
+
+    /// Writes a field if it has the expected value, once; returns whether it did. A lost answer is asked for again, so
+    /// unlike that of a store this swap never fails because of its own success.
+    pub async fn compare_and_swap(&self, key: &[u8], field: &[u8], expected: &[u8], new: &[u8]) -> Result<bool, Error> {
+        records::compare_and_swap(self, key, field, expected, new).await
+    }
+
+    /// Changes a record if it has the expected values, once.
+    pub async fn exchange(&self, key: &[u8], exchange: &Exchange) -> Result<Outcome, Error> {
+        records::exchange(self, key, exchange).await
     }
 
     /// Pushes a request to another session, once. Returns its number there.
-    pub async fn push(&self, session_id: impl AsRef<[u8]>, payload: impl ToSingleRedisArg) -> Result<u64, Error> {
-        self.call(cmd("SESSION.PUSH").arg(session_id.as_ref()).arg(payload)).await
+    pub async fn push(&self, session_id: impl AsRef<[u8]>, payload: impl Encode) -> Result<u64, Error> {
+        self.call(cmd("SESSION.PUSH").arg(session_id.as_ref()).arg(payload.encode()?)).await
     }
 
     /// The unacknowledged requests that were pushed to this session: after this one, at most `limit`.
     pub async fn pending(&self, after: u64, limit: usize) -> Result<Vec<PendingRequest>, Error> {
         let pending = pending_command(self.id(), after, limit);
-        self.inner.insist(None, || pending.clone()).await
+        self.inner.insist(&mut self.inner.insistence(), None, || pending.clone()).await
     }
 
     /// Acknowledges all pushed requests up to this one. Returns how many were removed; after a lost connection possibly
@@ -120,7 +208,7 @@ impl Session {
     pub async fn ack(&self, request_id: u64) -> Result<u64, Error> {
         let mut ack = cmd("SESSION.ACK");
         ack.arg(self.id()).arg(request_id);
-        self.inner.insist(None, || ack.clone()).await
+        self.inner.insist(&mut self.inner.insistence(), None, || ack.clone()).await
     }
 
     /// Facts about the session; `None` if it is gone.
@@ -173,11 +261,14 @@ impl Session {
         self.inner.store.ask(cmd("SESSION.CLOSE").arg(self.id())).await
     }
 
-    async fn settle<T: FromRedisValue>(&self, request_id: u64, command: &Cmd) -> Result<T, Error> {
-        let mut open = OpenRequest { session: &self.inner, request_id, stays_open: false };
-        let answer = self.inner.insist(Some(request_id), || self.inner.call_command(request_id, command)).await;
-        open.stays_open = matches!(answer, Err(Error::Unanswered { .. }));
-        answer
+    fn numbered(&self, id: u64, command: &Cmd, was_sent: bool) -> PreparedRequest {
+        let (session, was_sent) = (self.inner.clone(), AtomicBool::new(was_sent));
+        let request = Request { session, id, command: command.clone(), was_sent };
+        PreparedRequest::new(Arc::new(request))
+    }
+
+    fn asker(&self) -> Arc<dyn Asker> {
+        Arc::new(self.clone())
     }
 
     async fn next_pushed(&self, attachment: &mut Option<Attachment>) -> Result<PushedRequest, Error> {
@@ -216,30 +307,72 @@ impl Attachment {
     async fn make(session: &Inner) -> Result<Attachment, Error> {
         session.store.connection()?; // unless the store is closed
         let (sender, pushes) = unbounded_channel();
-        let mut connection = session.store.own_connections.attach(sender).await?;
+        let mut connection = session.store.own_connections().attach(sender).await?;
         send::<()>(cmd("SESSION.ATTACH").arg(&session.id), &mut connection).await?;
         Ok(Attachment { connection, pushes })
     }
 }
 
 fn pushed_request(session_id: &[u8], data: Vec<Value>) -> Result<Option<PushedRequest>, Error> {
-    let (id_of, id, payload): (Vec<u8>, u64, Vec<u8>) =
-        FromRedisValue::from_redis_value(Value::Array(data)).map_err(redis::RedisError::from)?;
+    let (id_of, id, payload): (Vec<u8>, u64, Vec<u8>) = read(Value::Array(data))?;
     Ok((id_of == session_id).then_some(PushedRequest { id, payload }))
 }
 
-/// A request without a reply yet. It ends with the call, unless that remains unanswered.
-struct OpenRequest<'a> {
-    session: &'a Inner,
-    request_id: u64,
-    stays_open: bool,
+impl Asker for Session {
+    fn needs(&self, _: &'static str) -> Result<(), Error> {
+        Ok(()) // a server that has sessions has all of them
+    }
+
+    fn ask_value<'a>(&'a self, command: &'a Cmd) -> Answer<'a, Value> {
+        Box::pin(self.call(command))
+    }
+
+    fn ask_waiting<'a>(&'a self, _: &'a Cmd, _: Duration) -> Answer<'a, Value> {
+        Box::pin(async { Err(Error::CannotWait) })
+    }
 }
 
-impl Drop for OpenRequest<'_> {
+/// A request with its number, which is open until the request is dropped.
+struct Request {
+    session: Arc<Inner>,
+    id: u64,
+    command: Cmd,
+    /// It was sent before, by this program or an earlier one, and so may have run.
+    was_sent: AtomicBool,
+}
+
+impl NumberedRequest for Request {
+    fn id(&self) -> u64 {
+        self.id
+    }
+
+    fn command(&self) -> String {
+        self.command.args_iter().next().map_or_else(String::new, |word| match word {
+            redis::Arg::Simple(word) => word.escape_ascii().to_string(),
+            _ => String::new(),
+        })
+    }
+
+    fn send(self: Arc<Self>) -> Answer<'static, Value> {
+        Box::pin(async move {
+            let mut insistence = self.session.insistence();
+            insistence.maybe_applied = self.was_sent.swap(true, SeqCst);
+            let call = || self.session.call_command(self.id, &self.command);
+            let error = match self.session.insist(&mut insistence, Some(self.id), call).await {
+                Ok(reply) => return Ok(reply),
+                Err(error) => error,
+            };
+            Err(match insistence.cause(error) {
+                Ok(cause) => Error::Unanswered { request: PreparedRequest::new(self.clone()), cause },
+                Err(error) => error,
+            })
+        })
+    }
+}
+
+impl Drop for Request {
     fn drop(&mut self) {
-        if !self.stays_open {
-            self.session.numbers().end(self.request_id);
-        }
+        self.session.numbers().end(self.id);
     }
 }
 
@@ -250,6 +383,10 @@ impl Inner {
 
     fn renewed_at(&self) -> MutexGuard<'_, Instant> {
         self.renewed_at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn insistence(&self) -> Insistence {
+        Insistence::new(self.retry_for)
     }
 
     fn call_command(&self, request_id: u64, command: &Cmd) -> Cmd {
@@ -266,8 +403,12 @@ impl Inner {
     }
 
     /// Sends a request until there is an answer.
-    async fn insist<T: FromRedisValue>(&self, request_id: Option<u64>, make: impl Fn() -> Cmd) -> Result<T, Error> {
-        let mut insistence = Insistence::new(self.retry_for);
+    async fn insist<T: FromRedisValue>(
+        &self,
+        insistence: &mut Insistence,
+        request_id: Option<u64>,
+        make: impl Fn() -> Cmd,
+    ) -> Result<T, Error> {
         loop {
             self.check(request_id, insistence.maybe_applied)?;
             let error = match self.send(&make(), insistence.maybe_applied).await {
@@ -281,13 +422,7 @@ impl Inner {
             };
             match insistence.pause(&error) {
                 Some(pause) => sleep(pause).await,
-                None => {
-                    let error = self.failure(error, request_id, insistence.maybe_applied).await;
-                    return Err(match request_id {
-                        Some(request_id) => insistence.failure(request_id, error),
-                        None => error,
-                    });
-                }
+                None => return Err(self.failure(error, request_id, insistence.maybe_applied).await),
             }
         }
     }
@@ -297,7 +432,7 @@ impl Inner {
         let shared = self.store.connection()?; // unless the store is closed
         match is_again {
             false => send(command, &mut { shared }).await,
-            true => self.store.own_connections.ask(command, Duration::ZERO).await,
+            true => self.store.own_connections().ask(command, Duration::ZERO).await,
         }
     }
 

@@ -4,9 +4,10 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use redis::{Cmd, FromRedisValue, ToSingleRedisArg, cmd};
+use redis::{Cmd, FromRedisValue, cmd};
 use tokio::time::sleep;
 
+use crate::encode::Encode;
 use crate::error::Error;
 use crate::lost::LostSession;
 use crate::request_numbers::Insistence;
@@ -86,7 +87,8 @@ impl Sessions {
     }
 
     /// Continues a session that this program, or an earlier one, has opened. Its requests are numbered from
-    /// `next_request_id` on: the same command under the same number gets the same reply. A session that is gone is
+    /// `next_request_id` on: the same command under the same number gets the same reply. Requests of the earlier
+    /// program with lower numbers can be sent again by [`Session::prepare_as`]. A session that is gone is
     /// [`Error::SessionLost`].
     pub async fn resume(
         &self,
@@ -108,8 +110,8 @@ impl Sessions {
 
     /// Pushes a request to a session. Returns its number there. After [`Error::Unavailable`] it may have been pushed:
     /// [`Session::push`] pushes exactly once.
-    pub async fn push(&self, session_id: impl AsRef<[u8]>, payload: impl ToSingleRedisArg) -> Result<u64, Error> {
-        self.ask(cmd("SESSION.PUSH").arg(session_id.as_ref()).arg(payload)).await
+    pub async fn push(&self, session_id: impl AsRef<[u8]>, payload: impl Encode) -> Result<u64, Error> {
+        self.ask(cmd("SESSION.PUSH").arg(session_id.as_ref()).arg(payload.encode()?)).await
     }
 
     /// The unacknowledged requests that were pushed to a session: after this one, at most `limit`.

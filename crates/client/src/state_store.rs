@@ -6,12 +6,10 @@ use std::pin::Pin;
 use std::time::Duration;
 use std::vec;
 
+use crate::answer::Answer;
 use crate::error::Error;
 use crate::query::{Found, Page, Query};
 use crate::record::{Fields, Record};
-
-/// A future answer of a store.
-pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
 
 /// A store of records, each a map of fields under a key.
 ///
@@ -30,8 +28,9 @@ pub trait StateStore: Send + Sync {
     /// The record under a key, with its remaining lifetime; `None` if it does not exist.
     fn get<'a>(&'a self, key: &'a [u8]) -> Answer<'a, Option<Record>>;
 
-    /// Writes fields and, if given, the record's lifetime, atomically. Other fields stay, as with HSET; without a
-    /// lifetime the existing one stays too.
+    /// Writes fields and, if given, the record's lifetime, atomically. Fields without a value
+    /// ([`Fields::without`]) are removed in the same step. Other fields stay, as with HSET; without a lifetime the
+    /// existing one stays too.
     fn put<'a>(&'a self, key: &'a [u8], fields: &'a Fields, ttl: Option<Duration>) -> Answer<'a, ()>;
 
     /// Removes a record; returns whether it existed.
@@ -40,10 +39,11 @@ pub trait StateStore: Send + Sync {
     /// One field's value; `None` if the record or the field does not exist.
     fn get_field<'a>(&'a self, key: &'a [u8], field: &'a [u8]) -> Answer<'a, Option<Vec<u8>>>;
 
-    /// Writes one field; others stay.
-    fn set_field<'a>(&'a self, key: &'a [u8], field: &'a [u8], value: &'a [u8]) -> Answer<'a, ()>;
+    /// Writes one field, or removes it if the value is `None`; others stay. A record that loses its last field is
+    /// deleted.
+    fn set_field<'a>(&'a self, key: &'a [u8], field: &'a [u8], value: Option<&'a [u8]>) -> Answer<'a, ()>;
 
-    /// Writes some fields atomically; others stay.
+    /// Writes some fields atomically, and removes those without a value; others stay.
     fn set_fields<'a>(&'a self, key: &'a [u8], fields: &'a Fields) -> Answer<'a, ()>;
 
     /// Writes `new` to a field if it has the value `expected`; returns whether it did. A missing field has no value,
@@ -57,7 +57,7 @@ pub trait StateStore: Send + Sync {
         new: &'a [u8],
     ) -> Answer<'a, bool>;
 
-    /// The records of a query, one by one.
+    /// The records of a query with their lifetimes, one by one.
     fn scan(&self, query: Query) -> Scan<'_>;
 
     /// One page of a scan, for [`Scan`]. A page may have more records than `most`, none, or some that another page has

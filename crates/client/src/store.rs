@@ -8,15 +8,18 @@ use std::time::Duration;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::{Client, Cmd, FromRedisValue, RedisResult, Script, Value, cmd, pipe};
 
+use crate::answer::Answer;
+use crate::asker::{Asker, read};
 use crate::claim::Claim;
 use crate::error::Error;
-use crate::exchange::{Exchange, Outcome, ttl_ms};
+use crate::exchange::{Exchange, Outcome};
 use crate::filter::Filter;
 use crate::own_connections::OwnConnections;
-use crate::query::{Page, Query};
-use crate::record::{Fields, Record};
+use crate::query::{Found, Page, Query};
+use crate::record::{Fields, Record, ttl};
+use crate::records;
 use crate::send::{send, without_reply};
-use crate::state_store::{Answer, Scan, StateStore};
+use crate::state_store::{Scan, StateStore};
 use crate::sweep::{Fate, Sweep};
 
 /// Options of a connection.
@@ -41,8 +44,13 @@ impl Config {
 /// transactions use other connections. Needs a tokio runtime.
 #[derive(Clone)]
 pub struct Store {
-    connection: Arc<RwLock<Option<ConnectionManager>>>,
-    pub(crate) own_connections: Arc<OwnConnections>,
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    /// `None` when the store is closed.
+    connection: RwLock<Option<ConnectionManager>>,
+    own_connections: OwnConnections,
     /// Which of [`OWN`] the server has.
     knows: Vec<&'static str>,
 }
@@ -88,28 +96,26 @@ impl Store {
             let mut known = rows.iter().map(|row| matches!(row, Value::Array(row) if !row.is_empty()));
             knows.retain(|_| known.next() == Some(true));
         }
-        let own_connections = Arc::new(OwnConnections::new(client, config.response_timeout));
-        Ok(Store { connection: Arc::new(RwLock::new(Some(connection))), own_connections, knows })
+        let own_connections = OwnConnections::new(client, config.response_timeout);
+        Ok(Store { inner: Arc::new(Inner { connection: RwLock::new(Some(connection)), own_connections, knows }) })
     }
 
     /// True when the server has all of Holdfast's commands that a store uses, and they are used.
     pub fn is_holdfast(&self) -> bool {
-        self.knows.len() == OWN.len()
+        self.inner.knows.len() == OWN.len()
     }
 
     /// The connection, for other commands.
     pub fn connection(&self) -> Result<ConnectionManager, Error> {
-        self.connection.read().unwrap_or_else(PoisonError::into_inner).clone().ok_or(Error::Closed)
+        self.inner.connection()
     }
 
     /// Changes a record atomically if it has the expected values.
     pub async fn exchange(&self, key: &[u8], exchange: &Exchange) -> Result<Outcome, Error> {
-        let reply = if self.knows("hcas") {
-            self.ask(&exchange.hcas(key)?).await?
-        } else {
-            exchange.script(key)?.invoke_async(&mut self.connection()?).await?
-        };
-        Ok(exchange.outcome(reply))
+        if self.knows("hcas") {
+            return records::exchange(&*self.inner, key, exchange).await;
+        }
+        Ok(exchange.outcome(exchange.script(key)?.invoke_async(&mut self.connection()?).await?))
     }
 
     /// Records of an index with a score from `min` to `max`, written as in ZRANGEBYSCORE (`5`, `(5`, `-inf`), in order
@@ -149,49 +155,48 @@ impl Store {
     /// written them: a queue finds them again when their lease ends.
     pub async fn claim(&self, claim: &Claim) -> Result<Vec<Indexed>, Error> {
         self.needs("claim")?;
+        let command = claim.command()?;
         if claim.block.is_zero() {
-            return self.ask(&claim.command()).await;
+            return self.ask(&command).await;
         }
         self.connection()?; // unless the store is closed
-        self.own_connections.ask(&claim.command(), claim.block).await
+        self.own_connections().ask(&command, claim.block).await
     }
 
     /// Requeues overdue records, with a limit on how often; returns which ones, and what was written to each. Needs
     /// Holdfast.
     pub async fn sweep(&self, sweep: &Sweep) -> Result<Vec<(Vec<u8>, Fate)>, Error> {
         self.needs("sweep")?;
-        self.ask(&sweep.command()).await
+        self.ask(&sweep.command()?).await
+    }
+
+    /// The store as what cells, runs and exactly-once state are built on.
+    pub(crate) fn asker(&self) -> Arc<dyn Asker> {
+        self.inner.clone()
+    }
+
+    pub(crate) fn own_connections(&self) -> &OwnConnections {
+        &self.inner.own_connections
     }
 
     fn knows(&self, command: &str) -> bool {
-        self.knows.contains(&command)
+        self.inner.knows.contains(&command)
     }
 
     pub(crate) fn needs(&self, command: &'static str) -> Result<(), Error> {
-        self.knows(command).then_some(()).ok_or(Error::NeedsHoldfast(command))
+        self.inner.needs(command)
     }
 
     pub(crate) async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, Error> {
         send(command, &mut self.connection()?).await
     }
 
-    async fn write(&self, key: &[u8], fields: &Fields, ttl: Option<Duration>) -> Result<(), Error> {
-        if fields.is_empty() {
-            return Err(Error::NoFields);
-        }
-        match ttl {
-            None => self.ask(cmd("HSET").arg(key).arg(&**fields)).await,
-            Some(ttl) if self.knows("hput") => {
-                let mut hput = cmd("HPUT");
-                hput.arg(key).arg("PX").arg(ttl_ms(ttl)?).arg("FIELDS").arg(fields.len()).arg(&**fields);
-                self.ask(&hput).await
-            }
-            // HSET and PEXPIRE in a MULTI were rejected: on a key of another type the first fails and the second still
-            // sets a lifetime.
-            Some(ttl) => {
-                let put = Exchange { set: fields.clone(), ttl: Some(ttl), ..Exchange::new() };
-                self.exchange(key, &put).await.map(drop)
-            }
+    async fn write(&self, key: &[u8], fields: &Fields, lifetime: Option<Duration>) -> Result<(), Error> {
+        match records::put_command(key, fields, lifetime)? {
+            Some(command) if lifetime.is_none() || self.knows("hput") => self.ask(&command).await,
+            // HSET, HDEL and PEXPIRE in a MULTI were rejected: on a key of another type the first ones fail and the last
+            // still sets a lifetime.
+            _ => self.exchange(key, &records::put_exchange(fields, lifetime)).await.map(drop),
         }
     }
 
@@ -203,8 +208,9 @@ impl Store {
         if let Some(fields) = &query.fields {
             hfind.arg("FIELDS").arg(fields.len()).arg(fields);
         }
-        let (next, records) = self.ask(&hfind).await?;
-        Ok(Page { next: next_cursor(next), records })
+        let (next, rows): (_, Vec<(Vec<u8>, Fields, i64)>) = self.ask(hfind.arg("WITHTTL")).await?;
+        let found = |(key, fields, ttl_ms)| -> Found { (key, Record { fields, ttl: ttl(ttl_ms) }) };
+        Ok(Page { next: next_cursor(next), records: rows.into_iter().map(found).collect() })
     }
 
     async fn find_by_scan(&self, query: &Query, cursor: Option<&[u8]>) -> Result<Page, Error> {
@@ -216,18 +222,22 @@ impl Store {
             return Ok(page);
         }
         let mut reads = pipe();
-        keys.iter().for_each(|key| _ = reads.cmd("HGETALL").arg(key));
+        keys.iter().for_each(|key| _ = reads.cmd("HGETALL").arg(key).cmd("PTTL").arg(key));
         let mut connection = self.connection()?;
-        let records: Vec<RedisResult<Fields>> = reads.ignore_errors().query_async(&mut connection).await?;
-        for (key, fields) in keys.into_iter().zip(records) {
-            let fields = match fields.map_err(Error::from) {
+        let replies: Vec<RedisResult<Value>> = reads.ignore_errors().query_async(&mut connection).await?;
+        let mut replies = replies.into_iter();
+        for key in keys {
+            let (Some(fields), Some(ttl_ms)) = (replies.next(), replies.next()) else { break };
+            let fields = match fields.map_err(Error::from).and_then(read::<Fields>) {
                 Ok(fields) if fields.is_empty() => continue, // deleted since SCAN named it
                 Ok(fields) => fields,
                 Err(Error::WrongType(_)) => continue, // another value has taken its place since
                 Err(error) => return Err(error),
             };
-            if query.filters.iter().all(|filter| filter.passes(&fields)) {
-                page.records.push((key, query.wanted(fields)));
+            let ttl_ms: i64 = read(ttl_ms?)?;
+            // -2: it was deleted since.
+            if ttl_ms != -2 && query.filters.iter().all(|filter| filter.passes(&fields)) {
+                page.records.push((key, Record { fields: query.wanted(fields), ttl: ttl(ttl_ms) }));
             }
         }
         Ok(page)
@@ -240,8 +250,7 @@ impl StateStore for Store {
             let mut read = pipe();
             read.atomic().cmd("HGETALL").arg(key).cmd("PTTL").arg(key);
             let (fields, ttl_ms): (Fields, i64) = read.query_async(&mut self.connection()?).await?;
-            let ttl = u64::try_from(ttl_ms).ok().map(Duration::from_millis);
-            Ok((!fields.is_empty()).then_some(Record { fields, ttl }))
+            Ok((!fields.is_empty()).then_some(Record { fields, ttl: ttl(ttl_ms) }))
         })
     }
 
@@ -257,8 +266,8 @@ impl StateStore for Store {
         Box::pin(async move { self.ask(cmd("HGET").arg(key).arg(field)).await })
     }
 
-    fn set_field<'a>(&'a self, key: &'a [u8], field: &'a [u8], value: &'a [u8]) -> Answer<'a, ()> {
-        Box::pin(async move { self.ask(cmd("HSET").arg(key).arg(field).arg(value)).await })
+    fn set_field<'a>(&'a self, key: &'a [u8], field: &'a [u8], value: Option<&'a [u8]>) -> Answer<'a, ()> {
+        Box::pin(records::set_field(&*self.inner, key, field, value))
     }
 
     fn set_fields<'a>(&'a self, key: &'a [u8], fields: &'a Fields) -> Answer<'a, ()> {
@@ -275,7 +284,7 @@ impl StateStore for Store {
         static SWAP: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("compare_and_swap.lua")));
         Box::pin(async move {
             if self.knows("hcas") {
-                return self.ask(cmd("HCAS").arg(key).arg(field).arg(expected).arg(new)).await;
+                return records::compare_and_swap(&*self.inner, key, field, expected, new).await;
             }
             let mut connection = self.connection()?;
             Ok(SWAP.key(key).arg(field).arg(expected).arg(new).invoke_async(&mut connection).await?)
@@ -299,8 +308,31 @@ impl StateStore for Store {
     }
 
     fn close(&self) {
-        self.connection.write().unwrap_or_else(PoisonError::into_inner).take();
-        self.own_connections.close();
+        self.inner.connection.write().unwrap_or_else(PoisonError::into_inner).take();
+        self.inner.own_connections.close();
+    }
+}
+
+impl Inner {
+    fn connection(&self) -> Result<ConnectionManager, Error> {
+        self.connection.read().unwrap_or_else(PoisonError::into_inner).clone().ok_or(Error::Closed)
+    }
+}
+
+impl Asker for Inner {
+    fn needs(&self, command: &'static str) -> Result<(), Error> {
+        self.knows.contains(&command).then_some(()).ok_or(Error::NeedsHoldfast(command))
+    }
+
+    fn ask_value<'a>(&'a self, command: &'a Cmd) -> Answer<'a, Value> {
+        Box::pin(async move { send(command, &mut self.connection()?).await })
+    }
+
+    fn ask_waiting<'a>(&'a self, command: &'a Cmd, wait: Duration) -> Answer<'a, Value> {
+        Box::pin(async move {
+            self.connection()?; // unless the store is closed
+            self.own_connections.ask(command, wait).await
+        })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use redis::{Cmd, FromRedisValue, ParsingError, Value, cmd};
 
+use crate::error::Error;
 use crate::record::Fields;
 
 /// Requeues overdue records: each record of an index with a score below a bound gets other values, with a limit on how
@@ -60,7 +61,11 @@ impl FromRedisValue for Fate {
 }
 
 impl Sweep {
-    pub(crate) fn command(&self) -> Cmd {
+    pub(crate) fn command(&self) -> Result<Cmd, Error> {
+        let exhausted = self.retry.iter().flat_map(|(_, _, exhausted)| exhausted.removed());
+        if self.set.removed().chain(exhausted).next().is_some() {
+            return Err(Error::CannotRemove);
+        }
         let mut command = cmd("SWEEP");
         command.arg(&self.index).arg("BEFORE").arg(self.before_ms);
         if let Some((field, values)) = &self.only {
@@ -76,6 +81,6 @@ impl Sweep {
         if let Some(channel) = &self.publish {
             command.arg("PUBLISH").arg(channel);
         }
-        command
+        Ok(command)
     }
 }

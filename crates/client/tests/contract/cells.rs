@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use holdfast_client::{Error, Store, Swap, Version, redis};
+use holdfast_client::{Error, Json, NewEvent, Store, Swap, Version, redis};
 use tokio::task::JoinSet;
 
 use crate::places::{Place, everywhere};
+use crate::proxy::Proxy;
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -124,5 +125,136 @@ fn of_many_that_count_none_is_lost() {
         tasks.join_all().await;
         let last = store.cell::<u64>("count").get().await.unwrap().unwrap();
         assert_eq!((last.value, last.version), (TASKS * EACH, TASKS * EACH + 1));
+    });
+}
+
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+struct Limits {
+    requests: u32,
+    hosts: Vec<String>,
+}
+
+#[test]
+fn values_may_be_of_any_type_of_serde() {
+    everywhere(async |place| {
+        let Some(store) = store_with_cells(place).await else { return };
+        let limits = Json(Limits { requests: 7, hosts: vec!["a".into()] });
+        let cell = store.cell::<Json<Limits>>("limits");
+        assert_eq!(cell.set(&limits).await.unwrap(), 1);
+        assert_eq!(cell.get().await.unwrap().unwrap().value, limits);
+        let text = store.cell::<String>("limits").get().await.unwrap().unwrap().value;
+        assert_eq!(text, r#"{"requests":7,"hosts":["a"]}"#);
+        store.cell::<String>("limits").set(&"{}".to_owned()).await.unwrap();
+        assert!(matches!(cell.get().await, Err(Error::Reply(_))));
+        let unfit = Json(std::collections::HashMap::from([(vec![1], 2)]));
+        let refused = store.cell::<Json<_>>("limits").set(&unfit).await;
+        assert!(matches!(refused, Err(Error::Encode(_))), "{refused:?}");
+        let state = store.exactly_once_state::<Json<Limits>>("s/");
+        state.put("k", limits.clone(), 1).await.unwrap();
+        assert_eq!(state.get("k").await.unwrap(), Some((limits.clone(), 1.into())));
+        let run = store.run::<Json<Limits>>("r");
+        run.append(&NewEvent::new("e", limits.clone())).await.unwrap();
+        assert_eq!(run.events(0, 1).await.unwrap()[0].data, limits);
+    });
+}
+
+#[test]
+fn several_cells_are_read_at_once() {
+    everywhere(async |place| {
+        let Some(store) = store_with_cells(place).await else { return };
+        assert_eq!(store.get_cells::<u32>([""; 0]).await.unwrap(), []);
+        store.cell::<u32>("a").set(&1).await.unwrap();
+        store.cell::<u32>("b").set(&2).await.unwrap();
+        let cells = store.get_cells::<u32>(["b", "none", "a"]).await.unwrap();
+        let values: Vec<_> = cells.iter().map(|cell| cell.as_ref().map(|cell| (cell.value, cell.version))).collect();
+        assert_eq!(values, [Some((2, 1)), None, Some((1, 1))]);
+    });
+}
+
+#[test]
+fn a_watch_sees_changes_the_end_and_a_new_beginning() {
+    everywhere(async |place| {
+        let Some(store) = store_with_cells(place).await else { return };
+        let proxy = Proxy::start(place.address(), None).await;
+        let cell = store.cell::<u32>("watched");
+        cell.set(&1).await.unwrap();
+        let mut watch = place.store_at(proxy.address).await.cell::<u32>("watched").watch().await.unwrap();
+        let mut next = async || watch.next().await.unwrap().map(|change| (change.value, change.version));
+        cell.set(&2).await.unwrap();
+        assert_eq!(next().await, Some((2, 2)));
+        proxy.cut();
+        for version in 3..=7 {
+            cell.set(&version).await.unwrap();
+        }
+        for version in 3..=7 {
+            assert_eq!(next().await, Some((version, u64::from(version))), "each in order");
+        }
+        cell.delete().await.unwrap();
+        assert_eq!(next().await, None);
+        let (change, made) = tokio::join!(next(), cell.set(&4));
+        assert_eq!((change, made.unwrap()), (Some((4, 1)), 1));
+        // Made anew between two looks, with the same version.
+        cell.delete().await.unwrap();
+        cell.set(&6).await.unwrap();
+        assert_eq!(next().await, Some((6, 1)));
+        assert!(tokio::time::timeout(Duration::from_millis(20), next()).await.is_err(), "nothing changes");
+    });
+}
+
+#[test]
+fn a_branch_is_copied_listed_and_dropped() {
+    everywhere(async |place| {
+        let Some(store) = store_with_cells(place).await else {
+            let branch = place.store().await.branch("main").unwrap();
+            for refused in
+                [branch.cells().await.map(drop), branch.fork("b").await.map(drop), branch.drop_cells().await.map(drop)]
+            {
+                assert!(matches!(refused, Err(Error::NeedsHoldfast("cell.cas"))), "{refused:?}");
+            }
+            return;
+        };
+        let main = store.branch("main").unwrap();
+        let limit = main.cell::<u32>("limit").unwrap();
+        assert_eq!(limit.name(), b"main/limit");
+        limit.set(&1).await.unwrap();
+        limit.set(&2).await.unwrap();
+        let deep = main.cell::<u32>("a/b:c").unwrap();
+        deep.set(&3).await.unwrap();
+        store.cell::<u32>("maintenance/limit").set(&9).await.unwrap();
+        assert_eq!(main.fork("trial").await.unwrap(), 2);
+        let trial = store.branch("trial").unwrap();
+        let mut names = trial.cells().await.unwrap();
+        names.sort();
+        assert_eq!(names, [&b"a/b:c"[..], b"limit"]);
+        assert_eq!(
+            trial.cell::<u32>("limit").unwrap().history(None, 9).await.unwrap(),
+            limit.history(None, 9).await.unwrap()
+        );
+        trial.cell::<u32>("limit").unwrap().set(&99).await.unwrap();
+        assert_eq!(limit.get().await.unwrap().unwrap().value, 2);
+        assert!(matches!(main.fork("trial").await.map(drop), Err(Error::Refused(_))), "it is not empty");
+        assert_eq!((trial.drop_cells().await.unwrap(), trial.drop_cells().await.unwrap()), (2, 0));
+        assert_eq!(main.drop_cells().await.unwrap(), 2);
+        assert_eq!(store.cell::<u32>("maintenance/limit").get().await.unwrap().unwrap().value, 9);
+    });
+}
+
+#[test]
+fn names_of_branches_and_cells_are_checked() {
+    everywhere(async |place| {
+        let Some(store) = store_with_cells(place).await else { return };
+        for name in ["", "a/b", "a:b", "a\0b", "/"] {
+            assert!(matches!(store.branch(name).map(drop), Err(Error::Name(_))), "{name:?}");
+        }
+        let branch = store.branch("main").unwrap();
+        assert!(matches!(branch.fork("a/b").await.map(drop), Err(Error::Name(_))));
+        for name in ["", "a\0b", "_strata/x", &"x".repeat(1025)] {
+            assert!(matches!(branch.cell::<u32>(name).map(drop), Err(Error::Name(_))), "{name:?}");
+        }
+        for name in ["_strata", "x/_strata/", "a/b:c"] {
+            branch.cell::<u32>(name).unwrap().set(&1).await.unwrap();
+        }
+        let longest = branch.cell::<u32>("x".repeat(1024)).unwrap();
+        assert_eq!(longest.name().len(), "main/".len() + 1024);
     });
 }

@@ -1,6 +1,6 @@
 //! State that takes each update once. A store over a plain Redis says that it cannot.
 
-use holdfast_client::{Applied, Error, StateVersion, Store};
+use holdfast_client::{Applied, Error, Restored, StateVersion, Store, redis};
 
 use crate::places::{Place, everywhere};
 
@@ -81,15 +81,46 @@ fn a_checkpoint_is_kept_at_the_server() {
     everywhere(async |place| {
         let Some(store) = store_with_registers(place).await else { return };
         let state = store.exactly_once_state::<i64>("s/");
+        let restored = |position: Option<&[u8]>| Some(Restored { position: position.map(<[u8]>::to_vec) });
         assert_eq!(state.restore_checkpoint("check").await.unwrap(), None);
+        assert_eq!(state.merge_checkpoint("check").await.unwrap(), None);
         state.put("a", 1, 1).await.unwrap();
         assert_eq!(state.checkpoint("check", Some(b"\0offset")).await.unwrap(), 1);
         state.put("a", 2, 2).await.unwrap();
-        assert_eq!(state.merge_checkpoint("check").await.unwrap(), Some(b"\0offset".to_vec()));
+        assert_eq!(state.merge_checkpoint("check").await.unwrap(), restored(Some(b"\0offset")));
         assert_eq!(state.get("a").await.unwrap(), Some((2, 2.into())));
-        assert_eq!(state.restore_checkpoint("check").await.unwrap(), Some(b"\0offset".to_vec()));
+        assert_eq!(state.restore_checkpoint("check").await.unwrap(), restored(Some(b"\0offset")));
         assert_eq!(state.get("a").await.unwrap(), Some((1, 1.into())));
         assert_eq!(state.checkpoint("check", None).await.unwrap(), 1);
-        assert_eq!(state.restore_checkpoint("check").await.unwrap(), None);
+        assert_eq!(
+            state.restore_checkpoint("check").await.unwrap(),
+            restored(None),
+            "there is one, without a position"
+        );
+        assert_eq!(state.merge_checkpoint("check").await.unwrap(), restored(None));
+        let mut connection = store.connection().unwrap();
+        redis::cmd("SET").arg("check").arg("damaged").exec_async(&mut connection).await.unwrap();
+        assert!(matches!(state.restore_checkpoint("check").await, Err(Error::Refused(_))));
+    });
+}
+
+#[test]
+fn a_restore_fills_the_state_it_is_called_on() {
+    everywhere(async |place| {
+        let Some(store) = store_with_registers(place).await else { return };
+        let (a, b) = (store.exactly_once_state::<i64>("a/"), store.exactly_once_state::<i64>("b/"));
+        a.put("x", 1, 1).await.unwrap();
+        let snapshot = a.snapshot(Some(b"1")).await.unwrap();
+        assert_eq!(a.checkpoint("check", None).await.unwrap(), 1);
+        a.put("x", 2, 2).await.unwrap();
+        b.put("y", 7, 7).await.unwrap();
+        assert_eq!(b.restore(&snapshot).await.unwrap(), Some(b"1".to_vec()));
+        assert_eq!(a.get("x").await.unwrap(), Some((2, 2.into())), "a is as it was");
+        assert_eq!((b.get("x").await.unwrap(), b.get("y").await.unwrap()), (Some((1, 1.into())), None));
+        b.put("y", 7, 7).await.unwrap();
+        b.merge_checkpoint("check").await.unwrap();
+        assert_eq!((b.get("x").await.unwrap(), b.get("y").await.unwrap()), (Some((1, 1.into())), Some((7, 7.into()))));
+        b.restore_checkpoint("check").await.unwrap();
+        assert_eq!((b.get("y").await.unwrap(), a.get("x").await.unwrap()), (None, Some((2, 2.into()))));
     });
 }

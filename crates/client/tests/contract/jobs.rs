@@ -162,7 +162,7 @@ fn a_job_that_fails_is_tried_again_up_to_a_limit() {
         let waiting = record(store, "due:1").await;
         assert_eq!((waiting.text("state"), waiting.text("error")), (Some("pending"), Some("no network")));
         assert!(matches!(first.complete(&Fields::new()).await, Err(Error::Lost(_))));
-        store.set_field(b"due:1", b"run_at", b"0").await.unwrap();
+        store.set_field(b"due:1", b"run_at", Some(b"0")).await.unwrap();
         let last = next(queue).await;
         assert_eq!(last.token, 2);
         assert_eq!(last.retry(LONG, &error).await.unwrap(), Fate::Exhausted);
@@ -236,7 +236,7 @@ fn an_index_is_made_once() {
         add(queue, "due:1").await;
         queue.create_index("due", "other:").await.unwrap();
         next(queue).await;
-        store.set_field(b"taken", b"a", b"b").await.unwrap();
+        store.set_field(b"taken", b"a", Some(b"b")).await.unwrap();
         assert!(matches!(queue.create_index("taken", "t:").await, Err(Error::Refused(_))));
     });
 }

@@ -6,6 +6,7 @@ mod claims;
 mod exactly_once;
 mod filters;
 mod jobs;
+mod memory_state;
 mod own_commands;
 mod places;
 mod proxy;

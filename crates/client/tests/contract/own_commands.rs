@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use holdfast_client::{Claim, Error, Fate, Fields, Filter, Indexed, StateStore, Store, Sweep, redis};
+use holdfast_client::{Claim, Error, Fate, Fields, Filter, IndexDefinition, Indexed, StateStore, Store, Sweep, redis};
 
 use crate::places::{Place, everywhere};
 
@@ -10,13 +10,15 @@ use crate::places::{Place, everywhere};
 pub(crate) async fn index_over(place: &Place, prefix: &str, field: &str) -> Option<Store> {
     let store = place.store().await;
     if store.is_holdfast() {
-        let mut create = redis::cmd("IDX.CREATE");
-        create.arg("idx:test").arg("PREFIX").arg(1).arg(prefix).arg("FIELD").arg(field);
-        let _: () = create.query_async(&mut store.connection().unwrap()).await.unwrap();
+        assert!(store.create_index("idx:test", &IndexDefinition::new([prefix], field)).await.unwrap());
         return Some(store);
     }
     let range = store.range(b"idx:test", "-inf", "5", &[], None).await;
     assert!(matches!(range, Err(Error::NeedsHoldfast("idx.range"))), "{range:?}");
+    let create = store.create_index("idx:test", &IndexDefinition::new([prefix], field)).await;
+    assert!(matches!(create, Err(Error::NeedsHoldfast("idx.range"))), "{create:?}");
+    assert!(matches!(store.drop_index("idx:test").await, Err(Error::NeedsHoldfast("idx.range"))));
+    assert!(matches!(store.indexes().await, Err(Error::NeedsHoldfast("idx.range"))));
     let sweep = store.sweep(&Sweep::default()).await;
     assert!(matches!(sweep, Err(Error::NeedsHoldfast("sweep"))), "{sweep:?}");
     for block in [Duration::ZERO, Duration::from_secs(60)] {
@@ -29,7 +31,7 @@ pub(crate) async fn index_over(place: &Place, prefix: &str, field: &str) -> Opti
 }
 
 pub(crate) async fn drop_index(store: &Store) {
-    let _: i64 = redis::cmd("IDX.DROP").arg("idx:test").query_async(&mut store.connection().unwrap()).await.unwrap();
+    assert!(store.drop_index("idx:test").await.unwrap());
 }
 
 #[test]
@@ -95,6 +97,38 @@ fn a_sweep_requeues_until_retries_are_used_up() {
         assert_eq!(fields("alive").await, records[2].1);
         assert_eq!(fields("done").await, records[3].1);
         assert_eq!(store.sweep(&sweep).await.unwrap(), [], "what was swept is not stuck any more");
+        drop_index(&store).await;
+    });
+}
+
+#[test]
+fn an_index_is_made_once_and_dropped_once() {
+    everywhere(async |place| {
+        let Some(store) = index_over(place, "jobs:", "run_at").await else { return };
+        let other = IndexDefinition::new(["a:", "b:"], "at").exclude("state", ["done"]).stamp();
+        assert!(!store.create_index("idx:test", &other).await.unwrap(), "it is left as it is");
+        assert!(store.create_index("idx:other", &other).await.unwrap());
+        let mut names = store.indexes().await.unwrap();
+        names.sort();
+        assert_eq!(names, [&b"idx:other"[..], b"idx:test", b"idx:updated_at"]);
+        let refused = store.create_index("idx:none", &IndexDefinition::default()).await;
+        assert!(matches!(refused, Err(Error::Refused(_))), "{refused:?}");
+        assert!(store.drop_index("idx:other").await.unwrap() && !store.drop_index("idx:other").await.unwrap());
+        drop_index(&store).await;
+    });
+}
+
+#[test]
+fn a_claim_and_a_sweep_cannot_remove_fields() {
+    everywhere(async |place| {
+        let Some(store) = index_over(place, "jobs:", "run_at").await else { return };
+        let gone = Fields::new().with("state", "dead").without("worker");
+        let claim = Claim { set: gone.clone(), ..Claim::new(["idx:test"]) };
+        assert!(matches!(store.claim(&claim).await, Err(Error::CannotRemove)));
+        let claim = Claim::new(["idx:test"]).set("state", "x").counter("attempt").up_to(1, gone.clone());
+        assert!(matches!(store.claim(&claim).await, Err(Error::CannotRemove)));
+        let sweep = Sweep { index: "idx:test".into(), set: gone, ..Sweep::default() };
+        assert!(matches!(store.sweep(&sweep).await, Err(Error::CannotRemove)));
         drop_index(&store).await;
     });
 }

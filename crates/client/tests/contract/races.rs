@@ -56,7 +56,7 @@ fn a_swap_has_one_winner() {
         })
         .await;
         let records = place.store().await.scan(Query::prefix("jobs:")).collect().await.unwrap();
-        assert!(records.iter().all(|(_, fields)| fields.text("state") == Some("claimed")));
+        assert!(records.iter().all(|(_, record)| record.fields.text("state") == Some("claimed")));
     });
 }
 

@@ -61,7 +61,7 @@ fn a_lifetime_ends() {
 fn fields_are_written_one_by_one_and_together() {
     with_store(async |store| {
         assert_eq!(store.get_field(JOB, b"state").await.unwrap(), None);
-        store.set_field(JOB, b"state", b"running").await.unwrap();
+        store.set_field(JOB, b"state", Some(b"running")).await.unwrap();
         assert_eq!(store.get_field(JOB, b"state").await.unwrap().as_deref(), Some(&b"running"[..]));
         assert_eq!(store.get_field(JOB, b"worker").await.unwrap(), None);
         store.set_fields(JOB, &Fields::new().with("worker", "w").with("attempt", 3)).await.unwrap();
@@ -102,7 +102,7 @@ fn a_swap_needs_the_expected_value() {
 #[test]
 fn a_swap_does_not_read_numbers() {
     with_store(async |store| {
-        store.set_field(JOB, b"attempt", b"1").await.unwrap();
+        store.set_field(JOB, b"attempt", Some(b"1")).await.unwrap();
         assert!(!store.compare_and_swap(JOB, b"attempt", b"1.0", b"2").await.unwrap());
         assert!(store.compare_and_swap(JOB, b"attempt", b"1", b"01").await.unwrap());
         assert!(!store.compare_and_swap(JOB, b"attempt", b"1", b"2").await.unwrap());
@@ -209,7 +209,7 @@ fn a_key_of_another_type_is_refused_and_left_alone() {
             store.put(JOB, &job(), None).await.err(),
             store.put(JOB, &job(), hour).await.err(),
             store.get_field(JOB, b"state").await.err(),
-            store.set_field(JOB, b"state", b"x").await.err(),
+            store.set_field(JOB, b"state", Some(b"x")).await.err(),
             store.compare_and_swap(JOB, b"state", b"x", b"y").await.err(),
             store.exchange(JOB, &lasting).await.err(),
         ];
@@ -248,7 +248,7 @@ fn a_refusal_carries_the_servers_code() {
             let _: () = set.query_async(connection).await.unwrap();
         };
         config(&mut connection, "1").await;
-        let refused = store.set_field(JOB, b"state", b"pending").await;
+        let refused = store.set_field(JOB, b"state", Some(b"pending")).await;
         config(&mut connection, "0").await;
         assert!(matches!(&refused, Err(Error::Refused(error)) if error.code() == Some("OOM")), "{refused:?}");
     });
@@ -263,7 +263,7 @@ fn a_closed_store_says_so() {
         shared.close();
         assert!(!shared.ping().await);
         assert!(matches!(shared.get(JOB).await, Err(Error::Closed)));
-        assert!(matches!(clone.set_field(JOB, b"a", b"b").await, Err(Error::Closed)));
+        assert!(matches!(clone.set_field(JOB, b"a", Some(b"b")).await, Err(Error::Closed)));
     });
 }
 
@@ -275,8 +275,36 @@ fn a_server_that_is_gone_is_unavailable() {
         let store = Store::connect(&format!("redis://{}", server.address())).await.unwrap();
         assert!(store.ping().await);
         server.kill();
-        let lost = store.set_field(JOB, b"state", b"pending").await;
+        let lost = store.set_field(JOB, b"state", Some(b"pending")).await;
         assert!(matches!(lost, Err(Error::Unavailable(_))), "{lost:?}");
     });
     std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn a_field_without_a_value_is_removed() {
+    with_store(async |store| {
+        let hour = Duration::from_secs(3600);
+        store.put(JOB, &job().with("worker", "w").with("timeout_at", 5), None).await.unwrap();
+        let done = Fields::new().with("state", "completed").without("timeout_at").with_option("error", None::<&str>);
+        store.put(JOB, &done, Some(hour)).await.unwrap();
+        assert_eq!(fields(&store).await, job().with("state", "completed").with("worker", "w"));
+        assert!(store.get(JOB).await.unwrap().unwrap().ttl.is_some_and(|ttl| ttl <= hour && ttl > hour / 2));
+
+        store.set_fields(JOB, &Fields::new().with("note", "x").without("worker").without("missing")).await.unwrap();
+        assert_eq!(fields(&store).await, job().with("state", "completed").with("note", "x"));
+        assert!(store.get(JOB).await.unwrap().unwrap().ttl.is_some(), "its lifetime stays");
+        store.set_field(JOB, b"note", None).await.unwrap();
+        store.set_field(JOB, b"missing", None).await.unwrap();
+        assert_eq!(fields(&store).await, job().with("state", "completed"));
+
+        let swap = Exchange::new().expect("state", "completed").set("state", "gone");
+        let swap = Exchange { set: swap.set.clone().without("attempt"), ..swap };
+        assert!(store.exchange(JOB, &swap).await.unwrap().applied);
+        assert_eq!(fields(&store).await, Fields::new().with("state", "gone"));
+        store.set_fields(JOB, &Fields::new().without("state")).await.unwrap();
+        assert_eq!(store.get(JOB).await.unwrap(), None, "a record without fields is gone");
+        store.put(JOB, &Fields::new().without("state"), Some(hour)).await.unwrap();
+        assert_eq!(store.get(JOB).await.unwrap(), None);
+    });
 }

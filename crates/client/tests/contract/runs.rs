@@ -1,10 +1,13 @@
 //! Runs: appends, reads, waits and snapshots. A store over a plain Redis says that it cannot.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use holdfast_client::{Append, Error, Event, NewEvent, Run, Store, redis};
+use holdfast_client::{Append, Error, Event, Lag, NewEvent, Run, Store, redis};
 
 use crate::places::{Place, everywhere};
+use crate::proxy::Proxy;
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -49,7 +52,9 @@ fn an_event_is_appended_once_and_comes_back_whole() {
             .engine_run_ref("ref")
             .caused_by_signal("signal")
             .parent_event("parent")
-            .plan_version("4");
+            .plan_version("4")
+            .attribute("tenant", "\0acme")
+            .attribute("region", "eu");
         let Append::Persisted(first) = run.append(&whole).await.unwrap() else { panic!("it is new") };
         assert_eq!((first.run_seq, &*first.event_id), (1, &b"id"[..]));
         let again = run.append(&whole).await.unwrap();
@@ -74,6 +79,7 @@ fn an_event_is_appended_once_and_comes_back_whole() {
             caused_by_signal: Some(text("signal")),
             parent_event: Some(text("parent")),
             plan_version: Some(text("4")),
+            attributes: BTreeMap::from([(text("region"), text("eu")), (text("tenant"), text("\0acme"))]),
         };
         assert_eq!(run.events(0, 10).await.unwrap(), [expected]);
         // The computed key: one event of a type for each step, attempt and plan.
@@ -112,9 +118,15 @@ fn a_snapshot_a_replay_and_a_projection_of_ones_own() {
         seq(&run, event("StepStarted", "one").step("b")).await;
         seq(&run, event("StepStarted", "two").step("a")).await;
         seq(&run, event("StepCompleted", "three").step("b")).await;
-        let after_three = run.project(3).await.unwrap().unwrap();
+        let after_three = run.project_up_to(3).await.unwrap();
         let now = run.snapshot().await.unwrap().unwrap();
-        assert_eq!(run.project(u64::MAX >> 1).await.unwrap().as_ref(), Some(&now));
+        assert_eq!(run.project().await.unwrap(), now);
+        assert_eq!(run.project_up_to(u64::MAX >> 1).await.unwrap(), now);
+        let unknown = store.run::<String>("unknown");
+        assert_eq!(unknown.snapshot().await.unwrap(), None);
+        let nothing = unknown.project().await.unwrap();
+        assert_eq!((&*nothing.status, nothing.last_event_seq, nothing.steps.len()), ("pending", 0, 0));
+        assert_eq!(unknown.project_up_to(3).await.unwrap(), nothing);
         assert_eq!((now.status.as_str(), now.last_event_seq, now.data.as_deref()), ("running", 4, Some("begin")));
         assert!(now.started_at_ms.is_some() && now.updated_at_ms >= now.started_at_ms);
         let steps = |snapshot: &holdfast_client::Snapshot<String>| -> Vec<String> {
@@ -174,5 +186,55 @@ fn a_reader_waits_for_the_next_event() {
         let mut connection = store.connection().unwrap();
         redis::cmd("SET").arg("plain").arg("text").query_async::<()>(&mut connection).await.unwrap();
         assert!(store.run::<String>("plain").events(0, 1).await.is_err());
+    });
+}
+
+#[test]
+fn a_follower_sees_every_event_once_and_tells_its_lag() {
+    everywhere(async |place| {
+        let Some(store) = store_with_runs(place).await else { return };
+        let proxy = Proxy::start(place.address(), None).await;
+        let lags = Arc::new(Mutex::new(Vec::new()));
+        let run = place.store_at(proxy.address).await.run::<String>("followed");
+        let mut events = run.follow(0).page_size(4).on_lag({
+            let lags = lags.clone();
+            move |lag| lags.lock().unwrap().push(lag)
+        });
+        let follower = tokio::spawn(async move {
+            let mut seen = Vec::new();
+            while events.position() < 30 {
+                let event = events.next().await.unwrap();
+                seen.push((event.run_seq, event.data));
+            }
+            seen
+        });
+        let writer = store.run::<String>("followed");
+        for number in 1..=30_u64 {
+            seq(&writer, event("e", &number.to_string()).key(number.to_string())).await;
+            if number % 10 == 0 {
+                proxy.cut();
+            }
+        }
+        let seen = follower.await.unwrap();
+        assert_eq!(seen, (1..=30).map(|number| (number, number.to_string())).collect::<Vec<_>>());
+        assert!(lags.lock().unwrap().len() >= 7, "after each page of at most four");
+    });
+}
+
+#[test]
+fn a_lag_is_the_events_that_are_left_and_the_age_of_the_first() {
+    everywhere(async |place| {
+        let Some(store) = store_with_runs(place).await else { return };
+        let run = store.run::<String>("lagging");
+        assert_eq!(run.lag(0).await.unwrap(), Lag::default());
+        for number in 1..=3 {
+            seq(&run, event("e", "").key(number.to_string())).await;
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        let lag = run.lag(1).await.unwrap();
+        assert_eq!(lag.events, 2);
+        assert!(lag.age >= Duration::from_millis(1) && lag.age < Duration::from_secs(60), "{lag:?}");
+        assert_eq!(run.lag(3).await.unwrap(), Lag::default());
+        assert!(run.lag(4).await.is_err(), "no event has that number");
     });
 }

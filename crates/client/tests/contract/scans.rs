@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use holdfast_client::{Fields, Filter, Query, StateStore, Store, redis};
+use std::time::Duration;
+
+use holdfast_client::{Fields, Filter, Query, Record, StateStore, Store, redis};
 
 use crate::places::with_store;
 
@@ -21,7 +23,7 @@ async fn fill(store: &Store) {
 
 async fn found(store: &Store, query: Query) -> BTreeMap<String, Fields> {
     let records = store.scan(query).collect().await.unwrap();
-    records.into_iter().map(|(key, fields)| (String::from_utf8(key).unwrap(), fields)).collect()
+    records.into_iter().map(|(key, record)| (String::from_utf8(key).unwrap(), record.fields)).collect()
 }
 
 #[test]
@@ -70,7 +72,7 @@ fn a_scan_stops_at_its_limit() {
         for limit in [0, 1, 17, 400] {
             let records = store.scan(running.clone().limit(limit)).collect().await.unwrap();
             assert_eq!(records.len(), limit);
-            assert!(records.iter().all(|(_, fields)| fields.text("state") == Some("running")));
+            assert!(records.iter().all(|(_, record)| record.fields.text("state") == Some("running")));
         }
         assert_eq!(found(&store, running.limit(RECORDS)).await.len(), RECORDS / 3);
     });
@@ -81,14 +83,29 @@ fn a_prefix_is_no_pattern() {
     with_store(async |store| {
         let hostile = ["*", "?", "[a]", "[^a]", "\\", "a*", "a?b", "a\\*", "]", "{a}", "a", "aab"];
         for name in hostile {
-            store.set_field(format!("{name}:1").as_bytes(), b"name", name.as_bytes()).await.unwrap();
+            store.set_field(format!("{name}:1").as_bytes(), b"name", Some(name.as_bytes())).await.unwrap();
         }
         for name in hostile {
             let keys: Vec<String> = found(&store, Query::prefix(format!("{name}:"))).await.into_keys().collect();
             assert_eq!(keys, [format!("{name}:1")]);
         }
-        store.set_field(b"\xff\0\xfe:1", b"a", b"b").await.unwrap();
+        store.set_field(b"\xff\0\xfe:1", b"a", Some(b"b")).await.unwrap();
         let records = store.scan(Query::prefix(b"\xff\0")).collect().await.unwrap();
-        assert_eq!(records, [(b"\xff\0\xfe:1".to_vec(), Fields::new().with("a", "b"))]);
+        let record = Record { fields: Fields::new().with("a", "b"), ttl: None };
+        assert_eq!(records, [(b"\xff\0\xfe:1".to_vec(), record)]);
+    });
+}
+
+#[test]
+fn a_scan_brings_lifetimes() {
+    with_store(async |store| {
+        let hour = Duration::from_secs(3600);
+        store.put(b"jobs:brief", &Fields::new().with("a", 1), Some(hour)).await.unwrap();
+        store.put(b"jobs:lasting", &Fields::new().with("a", 1), None).await.unwrap();
+        let mut records = store.scan(Query::prefix("jobs:").fields::<&str>([])).collect().await.unwrap();
+        records.sort_by(|a, b| a.0.cmp(&b.0));
+        assert_eq!(records.iter().map(|(key, _)| &key[..]).collect::<Vec<_>>(), [&b"jobs:brief"[..], b"jobs:lasting"]);
+        assert!(records[0].1.ttl.is_some_and(|ttl| ttl <= hour && ttl > hour / 2), "{records:?}");
+        assert_eq!(records[1].1.ttl, None);
     });
 }

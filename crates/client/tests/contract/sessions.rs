@@ -5,7 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use holdfast_client::redis::{Cmd, cmd};
-use holdfast_client::{Error, Hook, PushedRequest, Session, SessionConfig, Sessions, StateStore, Store};
+use holdfast_client::{
+    Applied, Error, Exchange, Fields, Hook, NewEvent, PushedRequest, Session, SessionConfig, Sessions, StateStore,
+    Store, Swap,
+};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
@@ -82,15 +85,13 @@ fn errors_are_replies_too() {
         let Some(sessions) = sessions_of(place).await else { return };
         let session = opened(&sessions).await;
         session.call::<i64>(&Cmd::hset("h", "f", 1)).await.unwrap();
-        assert!(matches!(incr(&session, "h").await, Err(Error::WrongType(_))));
-        let again = session.call_again::<i64>(2, &Cmd::incr("h", 1)).await;
-        assert!(matches!(again, Err(Error::WrongType(_))), "{again:?}");
-        let other = session.call_again::<i64>(2, &Cmd::incr("g", 1)).await;
-        assert!(matches!(other, Err(Error::Mismatch(_))), "{other:?}");
+        let wrong = session.prepare(&Cmd::incr("h", 1));
+        for _ in 0..3 {
+            assert!(matches!(wrong.send::<i64>().await, Err(Error::WrongType(_))));
+        }
         assert!(matches!(session.call::<()>(&cmd("NOSUCHCOMMAND")).await, Err(Error::Refused(_))));
         assert_eq!(session.call::<i64>(&Cmd::hget("h", "f")).await.unwrap(), 1);
-        let dropped = session.call_again::<i64>(1, &Cmd::hset("h", "f", 1)).await;
-        assert!(matches!(dropped, Err(Error::Evicted(_))), "{dropped:?}");
+        assert!(matches!(wrong.send::<i64>().await, Err(Error::WrongType(_))), "its reply is kept while it is held");
     });
 }
 
@@ -120,7 +121,7 @@ fn a_connection_that_ends_in_the_middle_of_a_reply_is_no_answer() {
     everywhere(async |place| {
         let proxy = Proxy::start(place.address(), None).await;
         let store = place.store_at(proxy.address).await;
-        store.set_field(b"r", b"f", b"value").await.unwrap();
+        store.set_field(b"r", b"f", Some(b"value")).await.unwrap();
         proxy.cut_after(Way::Reply, 6);
         let cut = store.get_field(b"r", b"f").await;
         assert!(matches!(cut, Err(Error::Unavailable(_))), "{cut:?}");
@@ -140,12 +141,17 @@ fn a_request_without_an_answer_can_be_called_again() {
         proxy.cut_after(Way::Reply, 0);
         proxy.refuse(true);
         let unanswered = incr(&session, "n").await.unwrap_err();
-        assert!(matches!(unanswered, Error::Unanswered { request_id: 2, .. }), "{unanswered}");
-        assert!(unanswered.is_temporary());
+        assert!(unanswered.is_temporary() && unanswered.to_string().starts_with("request 2: "), "{unanswered}");
+        let request = unanswered.request().expect("it can be sent again").clone();
+        assert_eq!((request.id(), format!("{request:?}").contains("INCR")), (2, true));
+        drop(unanswered);
         proxy.refuse(false);
         insist(&session).await;
         assert_eq!(low().await, 2); // its reply is kept
-        assert_eq!(session.call_again::<i64>(2, &Cmd::incr("n", 1)).await.unwrap(), 2);
+        for _ in 0..2 {
+            assert_eq!(request.send::<i64>().await.unwrap(), 2);
+        }
+        drop(request);
         let next = session.next_request_id();
         incr(&session, "other").await.unwrap();
         assert_eq!(low().await, next);
@@ -191,8 +197,7 @@ fn a_call_that_is_dropped_holds_no_replies_back() {
 /// Calls until there is an answer, while a client with little patience connects again.
 async fn insist(session: &Session) {
     while let Err(error) = incr(session, "other").await {
-        let Error::Unanswered { request_id, .. } = error else { panic!("{error}") };
-        session.forget(request_id);
+        assert!(matches!(error, Error::Unanswered { .. }), "{error}"); // and dropped, so it is abandoned
     }
 }
 
@@ -215,6 +220,13 @@ fn a_session_that_is_gone_is_an_error_that_says_so() {
         lost(session.ack(1).await.unwrap_err());
         lost(session.pending(0, 10).await.unwrap_err());
         lost(session.serve(async |_| Err(Error::Closed)).await.unwrap_err());
+
+        // A request that was sent before may have run then, whatever becomes of it now.
+        let session = opened(&sessions).await;
+        let request = session.prepare(&Cmd::incr("m", 1));
+        request.send::<i64>().await.unwrap();
+        sessions.close(session.id()).await.unwrap();
+        assert!(lost(request.send::<i64>().await.unwrap_err()).maybe_applied);
 
         // The request ran, its reply was lost, and so was the session: the result is unknown.
         let proxy = Proxy::start(place.address(), None).await;
@@ -405,5 +417,89 @@ fn hooks() {
         assert_eq!(expired, session.id());
         sessions.set_hook(Hook::Expired, None).await.unwrap();
         assert_eq!(sessions.hook(Hook::Expired).await.unwrap(), None);
+    });
+}
+
+#[test]
+fn a_request_is_prepared_again_after_a_crash_of_the_program() {
+    everywhere(async |place| {
+        let Some(sessions) = sessions_of(place).await else { return };
+        let session = opened(&sessions).await;
+        let request = session.prepare(&Cmd::incr("n", 1));
+        let stored = (session.id().to_vec(), request.id()); // before it is sent
+        assert_eq!(request.send::<i64>().await.unwrap(), 1);
+        assert!(matches!(session.prepare_as(stored.1, &Cmd::incr("n", 1)), Err(Error::RequestIdUsed(1))));
+        std::mem::forget(request); // the program ends without a word
+        drop(session);
+
+        let again = sessions.resume(&stored.0, stored.1 + 1, Duration::from_secs(60)).await.unwrap();
+        let request = again.prepare_as(stored.1, &Cmd::incr("n", 1)).unwrap();
+        assert!(matches!(again.prepare_as(stored.1, &Cmd::incr("m", 1)), Err(Error::RequestIdUsed(1))));
+        assert_eq!(incr(&again, "n").await.unwrap(), 2);
+        assert_eq!(request.send::<i64>().await.unwrap(), 1, "it had run");
+
+        let other = sessions.resume(&stored.0, 9, Duration::from_secs(60)).await.unwrap();
+        let mismatch = other.prepare_as(stored.1, &Cmd::incr("m", 1)).unwrap().send::<i64>().await;
+        assert!(matches!(mismatch, Err(Error::Mismatch(_))), "{mismatch:?}");
+        drop(request);
+        incr(&again, "n").await.unwrap();
+        let dropped = other.prepare_as(2, &Cmd::incr("n", 1)).unwrap().send::<i64>().await;
+        assert!(matches!(dropped, Err(Error::Evicted(_))), "{dropped:?}");
+    });
+}
+
+#[test]
+fn typed_calls_run_once_over_lost_answers() {
+    everywhere(async |place| {
+        let Some(_) = sessions_of(place).await else { return };
+        let proxy = Proxy::start(place.address(), None).await;
+        let store = place.store_at(proxy.address).await;
+        let session = opened(&store.sessions()).await;
+        let cut = async || {
+            eventually(async || store.ping().await).await;
+            proxy.cut_after(Way::Reply, 0);
+        };
+        let cell = session.cell::<u32>("cell");
+        for version in 1..=3 {
+            cut().await;
+            assert_eq!(cell.set(&7).await.unwrap(), version);
+        }
+        cut().await;
+        assert_eq!(cell.cas(3, &8).await.unwrap(), Swap::Done(4), "not refused by its own success");
+        assert_eq!(session.get_cells::<u32>(["cell", "none"]).await.unwrap()[0].as_ref().unwrap().value, 8);
+        assert!(matches!(cell.wait_after(4, Duration::from_secs(1)).await, Err(Error::CannotWait)));
+
+        let run = session.run::<String>("run");
+        for _ in 0..3 {
+            cut().await;
+            let appended = run.append(&NewEvent::new("RunStarted", "{}".to_owned())).await.unwrap();
+            assert_eq!(appended.event().unwrap().run_seq, 1);
+        }
+        assert_eq!(run.snapshot().await.unwrap().unwrap().status, "running");
+
+        cut().await;
+        session
+            .put(b"job", &Fields::new().with("state", "new").with("old", 1), Some(Duration::from_secs(60)))
+            .await
+            .unwrap();
+        session.set_fields(b"job", &Fields::new().with("step", 1).without("old")).await.unwrap();
+        session.set_field(b"job", b"step", Some(b"2")).await.unwrap();
+        cut().await;
+        assert!(session.compare_and_swap(b"job", b"state", b"new", b"old").await.unwrap());
+        assert_eq!(session.get_field(b"job", b"step").await.unwrap().as_deref(), Some(&b"2"[..]));
+        cut().await;
+        let swap = Exchange::new().expect("state", "old").set("state", "older");
+        assert!(session.exchange(b"job", &swap).await.unwrap().applied);
+        let record = session.get(b"job").await.unwrap().unwrap();
+        assert_eq!(record.fields, Fields::new().with("state", "older").with("step", 2));
+        assert!(record.ttl.is_some());
+        cut().await;
+        assert!(session.delete(b"job").await.unwrap());
+        assert_eq!(session.get(b"job").await.unwrap(), None);
+
+        let counts = session.exactly_once_state::<i64>("counts/");
+        cut().await;
+        assert_eq!(counts.add("n", 1, 5).await.unwrap(), Applied::Applied);
+        assert_eq!(counts.get("n").await.unwrap(), Some((5, 1.into())));
     });
 }

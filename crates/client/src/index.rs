@@ -1,0 +1,125 @@
+//! Indexes over records: definition, creation, removal and names. Holdfast only. Refuses to know what is searched for in
+//! one.
+
+use redis::{Cmd, ToSingleRedisArg, cmd};
+
+use crate::error::Error;
+use crate::record::bytes;
+use crate::store::Store;
+
+/// An index: the records under some prefixes, in the order of a numeric field.
+///
+/// ```
+/// use holdfast_client::IndexDefinition;
+///
+/// let due = IndexDefinition::new(["job:"], "run_at").only("state", ["pending", "running"]);
+/// # let _ = due;
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IndexDefinition {
+    /// The prefixes of the records' keys.
+    pub prefixes: Vec<Vec<u8>>,
+    /// The field that is the order. A record without it, or without a number in it, is not in the index.
+    pub field: Vec<u8>,
+    /// A field and values: only records that have one of them.
+    pub only: Option<(Vec<u8>, Vec<Vec<u8>>)>,
+    /// A field and values: no records that have one of them. Not together with `only`.
+    pub exclude: Option<(Vec<u8>, Vec<Vec<u8>>)>,
+    /// A write that does not set the field sets it to the server's time.
+    pub stamp: bool,
+}
+
+impl IndexDefinition {
+    /// All records under these prefixes that have a number in the field.
+    pub fn new<P: AsRef<[u8]>>(prefixes: impl IntoIterator<Item = P>, field: impl AsRef<[u8]>) -> IndexDefinition {
+        IndexDefinition {
+            prefixes: prefixes.into_iter().map(|prefix| prefix.as_ref().to_vec()).collect(),
+            field: field.as_ref().to_vec(),
+            ..IndexDefinition::default()
+        }
+    }
+
+    /// Only records whose other field has one of these values.
+    #[must_use]
+    pub fn only<V: ToSingleRedisArg>(
+        mut self,
+        field: impl AsRef<[u8]>,
+        values: impl IntoIterator<Item = V>,
+    ) -> IndexDefinition {
+        self.only = condition(field, values);
+        self
+    }
+
+    /// No records whose other field has one of these values: terminal states.
+    #[must_use]
+    pub fn exclude<V: ToSingleRedisArg>(
+        mut self,
+        field: impl AsRef<[u8]>,
+        values: impl IntoIterator<Item = V>,
+    ) -> IndexDefinition {
+        self.exclude = condition(field, values);
+        self
+    }
+
+    /// A write to a record that does not set the field sets it to the server's time.
+    #[must_use]
+    pub fn stamp(mut self) -> IndexDefinition {
+        self.stamp = true;
+        self
+    }
+
+    fn command(&self, name: &[u8]) -> Cmd {
+        let mut create = cmd("IDX.CREATE");
+        create.arg(name).arg("PREFIX").arg(self.prefixes.len()).arg(&self.prefixes).arg("FIELD").arg(&self.field);
+        for (option, condition) in [("ONLY", &self.only), ("EXCLUDE", &self.exclude)] {
+            if let Some((field, values)) = condition {
+                create.arg(option).arg(field).arg(values.len()).arg(values);
+            }
+        }
+        if self.stamp {
+            create.arg("STAMP");
+        }
+        create
+    }
+}
+
+fn condition<V: ToSingleRedisArg>(
+    field: impl AsRef<[u8]>,
+    values: impl IntoIterator<Item = V>,
+) -> Option<(Vec<u8>, Vec<Vec<u8>>)> {
+    Some((field.as_ref().to_vec(), values.into_iter().map(bytes).collect()))
+}
+
+/// The command that every server with indexes has.
+const NEEDED: &str = "idx.range";
+
+impl Store {
+    /// Creates an index; returns when existing records are in it. An existing index of that name is left unchanged:
+    /// then it returns false.
+    pub async fn create_index(&self, name: impl AsRef<[u8]>, index: &IndexDefinition) -> Result<bool, Error> {
+        self.needs(NEEDED)?;
+        match self.ask::<()>(&index.command(name.as_ref())).await {
+            Ok(()) => Ok(true),
+            // Checked only now, so that of two programs that start at once both succeed.
+            Err(refused @ Error::Refused(_)) => {
+                match self.indexes().await?.iter().any(|there| there == name.as_ref()) {
+                    true => Ok(false),
+                    false => Err(refused),
+                }
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Removes an index, not its records; returns whether it existed.
+    pub async fn drop_index(&self, name: impl AsRef<[u8]>) -> Result<bool, Error> {
+        self.needs(NEEDED)?;
+        self.ask(cmd("IDX.DROP").arg(name.as_ref())).await
+    }
+
+    /// The names of all indexes.
+    pub async fn indexes(&self) -> Result<Vec<Vec<u8>>, Error> {
+        self.needs(NEEDED)?;
+        self.ask(&cmd("IDX.LIST")).await
+    }
+}
