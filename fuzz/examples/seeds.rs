@@ -82,6 +82,24 @@ const OTHER_FORMS: &[(&str, &[u8])] = &[
     ),
 ];
 
+/// Values of types that Redis does not have.
+const OWN_LINES: &[&str] = &[
+    "CELL.SET cell one",
+    "CELL.SET cell two",
+    "REG.PUT plain 1 a ORDERED",
+    "REG.PUT plain 3 c ORDERED",
+    "REG.INCRBY dotted 2.7 10 ORDERED",
+    "REG.SEAL dotted 1.5",
+    "RUN.APPEND run key RunStarted data STEP s",
+    "SESSION.OPEN ID session TTL 5000 CAP 1 kind worker",
+    "SESSION.CALL session 1 LOW 1 INCR n",
+    "SESSION.CALL session 2 LOW 2 ECHO text",
+    "SESSION.PUSH session one",
+    "SESSION.PUSH session two",
+    "SESSION.ACK session 1",
+];
+const OWN_KEYS: &[&str] = &["cell", "plain", "dotted", "run", "session"];
+
 /// The version and the checksum at the end of a payload.
 const FOOTER_BYTES: usize = 10;
 /// `scripts/fuzz` tries nothing longer.
@@ -98,6 +116,12 @@ fn main() {
         let restored = ask(&[b"RESTORE".to_vec(), name.as_bytes().to_vec(), b"0".to_vec(), payload]);
         accepted(name, &restored);
         write_value(name, body);
+    }
+    OWN_LINES.iter().for_each(|line| accepted(line, &ask(&request(line))));
+    for key in OWN_KEYS {
+        let reply = ask(&[b"DUMP".to_vec(), key.as_bytes().to_vec()]);
+        let payload = Reply::read(&mut &reply[..]).expect("a whole reply").bytes().to_vec();
+        write_value(key, &payload[..payload.len() - FOOTER_BYTES]);
     }
     let mut redis = Redis::start().map(|redis| (redis.connect(), redis));
     if let Some((connection, _)) = &mut redis {

@@ -51,6 +51,12 @@ const READS: &[&str] = &[
     "xread count 2 streams k 0",
     "xpending k g",
     "xpending k g idle 1 - + 10 c",
+    "cell.history k",
+    "reg.get k",
+    "run.project k",
+    "run.events k",
+    "session.info k",
+    "session.pending k",
 ];
 
 /// Writes that a value is given one after the other.
@@ -82,12 +88,26 @@ const WRITES: &[&str] = &[
     "xgroup delconsumer k g c",
     "xtrim k maxlen 2",
     "xsetid k 1-1",
+    "cell.set k v",
+    "reg.incrby k 5 1 ordered",
+    "reg.seal k 9",
+    "reg.incrby k 3.5 1 ordered",
+    "reg.seal k 4.0",
+    "run.append k i RunStarted d",
+    "session.push k p",
+    "session.call k 1 low 0 incr n",
+    "session.call k 2 low 2 incr n",
+    "session.call k 3 low 3 incr n",
+    "session.retry 9999999999999",
+    "session.ack k 2",
 ];
 
 fuzz_target!(|body: &[u8]| {
     let place = Place::with(1, 1, SETTINGS.clone());
     let mut asker = place.asker(0);
     if !restored(&mut asker, "k", &footer::with_footer(body, 12)) {
+        assert_eq!(asker.say("dbsize"), b":0\r\n", "a payload that was refused has changed something");
+        assert!(place.kept.batches().is_empty(), "a payload that was refused has recorded something");
         return;
     }
     READS.iter().for_each(|line| drop(asker.say(line)));

@@ -27,7 +27,11 @@ pub fn apply(
         | Effect::Copy { .. }
         | Effect::Move { .. }
         | Effect::Put { .. } => {}
-        Effect::FlushDb | Effect::FlushAll | Effect::SwapDb { .. } => engine.databases.note(db, effect),
+        Effect::FlushDb | Effect::FlushAll => engine.databases.note(db, effect),
+        Effect::SwapDb { a, b } => {
+            engine.databases.note(db, effect);
+            engine.instants.swap(a, b);
+        }
     }
     applied
 }

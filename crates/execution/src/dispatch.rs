@@ -11,6 +11,7 @@ use crate::error::{CommandError, CommandResult};
 use crate::handler;
 use crate::indexes;
 use crate::indexes::OnIndex;
+use crate::instants::AtInstant;
 use crate::metrics;
 use crate::waiting;
 use crate::waiting::waiter::WaitPhase;
@@ -113,6 +114,37 @@ pub fn execute_on(engine: &Engine, mut call: Call<'_, '_>, reply: &mut Reply<'_>
         }
         _ => handler::run_under(engine, &mut call, reply.lend(), locked, OnIndex::No),
     };
+    conclude(engine, call, reply, reply_at, result)
+}
+
+/// Executes a command that reads cells at an instant, of this time in unix milliseconds, and appends its reply. `db` is
+/// where the database of the transaction is now.
+pub fn execute_at_instant(
+    engine: &Engine,
+    mut call: Call<'_, '_>,
+    reply: &mut Reply<'_>,
+    locked: &mut Locked<'_>,
+    (instant, db, now_ms): (&AtInstant<'_>, usize, u64),
+) {
+    let reply_at = reply.position();
+    let selected = std::mem::replace(&mut call.client.db, db);
+    let now = (call.worker.now_ms, call.worker.now_us);
+    (call.worker.now_ms, call.worker.now_us) = (now_ms, now_ms * 1000);
+    let result = handler::run_under(engine, &mut call, reply.lend(), locked, OnIndex::NoneAtInstant(instant));
+    (call.worker.now_ms, call.worker.now_us) = now;
+    call.client.db = selected;
+    conclude(engine, call, reply, reply_at, result);
+}
+
+/// Ends one of several commands that share their locks: its metrics, and its error if it has one.
+fn conclude(
+    engine: &Engine,
+    call: Call<'_, '_>,
+    reply: &mut Reply<'_>,
+    reply_at: usize,
+    result: CommandResult,
+) -> After {
+    let (row, request) = (call.row, call.request);
     let Call { worker, client, after, .. } = call;
     // Commands do not wait for keys here: the client gets the timeout reply that the handler has written.
     client.wait_phase = WaitPhase::Idle;

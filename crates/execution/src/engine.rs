@@ -12,6 +12,7 @@ use crate::eviction::{Candidates, Eviction};
 use crate::forks::Forks;
 use crate::host::{Clock, Host};
 use crate::indexes::IndexCatalogue;
+use crate::instants::Instants;
 use crate::interactive::EndedTransactions;
 use crate::observability::latency::Monitor;
 use crate::observability::monitor::Monitors;
@@ -63,6 +64,8 @@ pub struct Engine {
     pub transactions: EndedTransactions,
     /// Forks of cells in progress.
     pub forks: Forks,
+    /// Instants that read-only transactions read at.
+    pub instants: Instants,
     /// Restores of registers in progress.
     pub restores: Restores,
     /// Databases in which commands work in slices.
@@ -123,6 +126,7 @@ impl Engine {
             watches: WatchedKeys::default(),
             transactions: EndedTransactions::default(),
             forks: Forks::default(),
+            instants: Instants::default(),
             restores: Restores::default(),
             databases: Arc::default(),
             sessions: Sessions::default(),

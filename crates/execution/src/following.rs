@@ -38,7 +38,12 @@ pub fn empty(engine: &Engine, worker: Worker) {
     let emptied = Replay::new(engine, None).go_live(worker).batch(1, &batch);
     emptied.expect("effects that were just encoded fit any state");
     // No reply depends on a batch before the next one that is applied.
-    engine.keyspace.lock_all().set_changed_by(0);
+    let mut locked = engine.keyspace.lock_all();
+    locked.set_changed_by(0);
+    // The keys of a snapshot are loaded without effects, so nothing could be kept from now on.
+    let garbage = engine.instants.lose_all();
+    drop(locked);
+    engine.free(garbage);
 }
 
 /// Promotes a follower: it applies no more batches of the leader. Removes the results of the leader's incomplete forks

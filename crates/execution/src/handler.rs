@@ -130,7 +130,7 @@ pub fn run_under(
                     // this reply, and cache the stale reply.
                     OnIndex::NoneAlone if is_resumed => cx.keys.invalidate_now(row.keys(request), cx.client.id()),
                     OnIndex::No | OnIndex::NoneAlone => cx.keys.remember(engine, row.keys(request), cx.client.id()),
-                    OnIndex::InSlices(_) | OnIndex::AtOnce | OnIndex::OnCopies(_) => {
+                    OnIndex::InSlices(_) | OnIndex::AtOnce | OnIndex::OnCopies(_) | OnIndex::NoneAtInstant(_) => {
                         cx.keys.invalidate_now(row.keys(request), cx.client.id())
                     }
                 }

@@ -34,6 +34,7 @@ pub mod gates;
 pub mod handler;
 pub mod host;
 pub mod indexes;
+pub mod instants;
 pub mod interactive;
 pub mod invalidations;
 pub mod metrics;

@@ -80,12 +80,13 @@ impl Recording<'_> {
     #[inline(always)]
     fn apply_observed<const IS_PRIVATE: bool>(&mut self, observed: Observed<'_>) -> Applied {
         // Before: these need the old state. FLUSHALL changes the watched keys that exist, "new" is the event of a key
-        // that was absent, a fork copies the old value. Events come before invalidations: both are sent in the order in
+        // that was absent, forks and read-only transactions keep the old value. Events come before invalidations: both are sent in the order in
         // which they are noted.
         self.before::<Watchers, IS_PRIVATE>(observed);
         self.before::<KeyspaceEvents, IS_PRIVATE>(observed);
         self.before::<Caches, IS_PRIVATE>(observed);
         self.before::<CellForks, IS_PRIVATE>(observed);
+        self.before::<ReadInstants, IS_PRIVATE>(observed);
         self.before::<HookUndo, IS_PRIVATE>(observed);
 
         let Observed { db, effect } = observed;
@@ -222,6 +223,23 @@ impl Observer for CellForks {
     fn before(recording: &mut Recording<'_>, Observed { db, effect }: Observed<'_>) {
         let Recording { view, engine, .. } = recording;
         engine.forks.note(&view.locked, |key| engine.keyspace.shard_of_key(key), db, effect);
+    }
+}
+
+/// Instants of read-only transactions, for which cells are kept as they were.
+struct ReadInstants;
+
+impl Observer for ReadInstants {
+    #[inline]
+    fn is_interested(recording: &Recording<'_>) -> bool {
+        recording.engine.instants.any()
+    }
+
+    #[inline]
+    fn before(recording: &mut Recording<'_>, Observed { db, effect }: Observed<'_>) {
+        let Recording { view, engine, .. } = recording;
+        let (shard_of, bytes_max) = (|key: Key<'_>| engine.keyspace.shard_of_key(key), engine.settings.txn_max_bytes());
+        engine.instants.note(&mut view.locked, shard_of, db, effect, bytes_max as usize);
     }
 }
 

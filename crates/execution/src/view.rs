@@ -4,6 +4,7 @@
 use crate::clients::tracking::Reason;
 use crate::engine::Engine;
 use crate::error::CommandError;
+use crate::instants::AtInstant;
 use crate::notifications::pending::PendingNotifications;
 use crate::observability::stats::WorkerStats;
 use crate::settings::events::Events;
@@ -41,10 +42,34 @@ pub struct View<'a> {
     pub(super) reads_index: bool,
     /// While everything is locked for a command that reads an index, walks over more elements than this take too long.
     pub(super) walk_max: usize,
-    /// Copies of the indexes among the command's keys, in the first database.
-    pub(super) index_copies: Option<&'a Shard>,
+    /// What some of the command's keys show instead of their values.
+    pub(super) stand_ins: Option<StandIns<'a>>,
     /// The command is served after a wait: all keys except these are absent to it.
     pub(super) offer: Option<Arc<Offer>>,
+}
+
+/// What keys show instead of their values.
+#[derive(Clone, Copy)]
+pub(super) enum StandIns<'a> {
+    /// Copies of the indexes among the command's keys, in the first database.
+    Indexes(&'a Shard),
+    /// Cells as they were at the instant of a read-only transaction.
+    Cells(&'a AtInstant<'a>),
+}
+
+impl<'a> StandIns<'a> {
+    /// What a key shows; `None` when nothing stands in for its value.
+    fn find(self, key: Key<'_>, now_ms: u64) -> Option<Option<Value<'a>>> {
+        match self {
+            StandIns::Indexes(copies) => {
+                let copy = copies.db(0).entry(key)?;
+                Some(Some(copies.db(0).value(copy, now_ms)))
+            }
+            StandIns::Cells(instant) => {
+                Some(instant.kept(key.name)?.map(|entry| Value::Cell(keyspace::types::cell::cell(entry))))
+            }
+        }
+    }
 }
 
 /// Changes that a read command leaves behind.
@@ -74,7 +99,7 @@ impl<'a> View<'a> {
             seen: Cell::new(0),
             reads_index: false,
             walk_max: usize::MAX,
-            index_copies: None,
+            stand_ins: None,
             offer: None,
         }
     }
@@ -154,6 +179,14 @@ impl<'a> View<'a> {
         self.locked.shards().any(|(_, shard)| shard.db(self.db).has_own_values())
     }
 
+    /// The instant of the read-only transaction that the command is part of.
+    pub fn at_instant(&self) -> Option<&'a AtInstant<'a>> {
+        match self.stand_ins {
+            Some(StandIns::Cells(instant)) => Some(instant),
+            Some(StandIns::Indexes(_)) | None => None,
+        }
+    }
+
     /// The number of the selected database.
     pub fn db(&self) -> usize {
         self.db
@@ -192,8 +225,9 @@ impl<'a> View<'a> {
     /// Notes an expired key, to be removed.
     #[cold]
     pub(super) fn note_expired(&self, key: Key<'_>, entry: &Entry) {
-        // A hook may have to be called before an expired session is removed: the expiry cycle does both.
-        if !self.has_met(key) && !ValueType::of(entry).is_bound {
+        // A hook may have to be called before an expired session is removed: the expiry cycle does both. A read-only
+        // transaction changes nothing: its time is the past.
+        if !self.has_met(key) && !ValueType::of(entry).is_bound && self.at_instant().is_none() {
             self.notify_expired(self.db, key, entry);
             self.afterwards.borrow_mut().get_or_insert_default().overdue.insert(key.name.to_vec());
         }
@@ -330,10 +364,10 @@ impl<'a> View<'a> {
         if let Some(index) = self.index_at(key) {
             return Some(Value::SortedSet(SortedSetRef::Index(index)));
         }
-        if let Some(copies) = self.index_copies
-            && let Some(copy) = copies.db(0).entry(key)
+        if let Some(stand_ins) = self.stand_ins
+            && let Some(found) = stand_ins.find(key, self.now_ms)
         {
-            return Some(copies.db(0).value(copy, self.now_ms));
+            return found;
         }
         let entry = self.entry(key)?;
         Some(self.value_of(self.db, key, entry))

@@ -30,6 +30,7 @@ ranks! {
     FORKS = 63, "forks of cells in progress";
     SESSION_HOOKS = 64, "the hook functions of sessions";
     SESSION_UNDO = 65, "what undoes the changes of a hook that fails";
+    INSTANTS = 66, "the instants of read-only transactions, and the cells kept for them";
     INDEXES = 70, "all indexes";
     CONFIGURED_INDEXES = 71, "the names of the configured indexes";
     FUNCTIONS = 72, "libraries of functions";

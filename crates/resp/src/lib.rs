@@ -9,8 +9,10 @@ mod inline;
 mod reply;
 mod request;
 mod scanner;
+mod whole;
 
 pub use inline::{UnbalancedQuotes, split_line};
 pub use reply::{Protocol, Reply};
 pub use request::{OwnedRequest, Pipeline, Request};
 pub use scanner::{Limits, ProtocolError, Scan, Scanner};
+pub use whole::is_one_reply;

@@ -278,7 +278,7 @@ const COMMANDS_HOLDFAST: &[(&str, Arity)] = &[
     ("idx.list", Exactly(1)),
     ("idx.range", AtLeast(4)),
     ("sweep", AtLeast(7)),
-    ("txn.begin", Exactly(1)),
+    ("txn.begin", AtLeast(1)),
     ("txn.commit", Exactly(1)),
     ("txn.rollback", Exactly(1)),
 ];

@@ -70,6 +70,13 @@ const WHICH: &str = "the version";
 pub(super) fn getv(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = name(&mut cx.args)?;
     let asked = Asked::take(&mut cx.args)?;
+    if let Asked::After { block_ms: Some(_), .. } = asked
+        && cx.keys.at_instant().is_some()
+    {
+        return Err(error(
+            "BLOCK cannot wait in a read-only transaction, which sees no new version: leave it out".into(),
+        ));
+    }
     let is_served = cx.client.offer().is_some();
     let cell = match cx.keys.get(key) {
         Some(Value::Cell(cell)) => Some(cell),

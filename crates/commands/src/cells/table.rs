@@ -35,12 +35,14 @@ pub(super) const COMMANDS: &[Command] = &[
         .arguments(&[arg::string("from-prefix"), arg::string("to-prefix")]),
     read("cell.get", exactly(2), key(1).read(), read::get)
         .fast()
+        .flag(Flags::AT_INSTANT)
         .doc("7.4.0", "Returns the value of a cell.")
         .complexity("O(1)")
         .arguments(&[CELL]),
     read("cell.getv", at_least(2), key(1).read(), read::getv)
         .fast()
         .flag(Flags::BLOCKING)
+        .flag(Flags::AT_INSTANT)
         .doc("7.4.0", "Returns value, version and time of a cell: now, in the past, or once it is newer.")
         .complexity("O(log(N)) for N versions")
         .arguments(&[
@@ -60,6 +62,7 @@ pub(super) const COMMANDS: &[Command] = &[
             .optional(),
         ]),
     read("cell.history", at_least(2), key(1).read(), read::history)
+        .flag(Flags::AT_INSTANT)
         .doc("7.4.0", "Returns versions of a cell, the newest first, up to LIMIT (1000).")
         .complexity("O(log(N)+M) for N versions and M returned")
         .arguments(&[
@@ -76,6 +79,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .arguments(&[CELL, arg::string("value"), arg::one_of("lifetime", LIFETIMES).optional()]),
     read("cell.list", at_least(1), Keys::WALK, list::list)
         .tips(&["nondeterministic_output"])
+        .flag(Flags::AT_INSTANT)
         .doc("7.4.0", "Lists cells under a prefix, up to LIMIT (1000) at a time.")
         .complexity("O(N) for N keys looked at")
         .arguments(&[
@@ -85,6 +89,7 @@ pub(super) const COMMANDS: &[Command] = &[
         ]),
     read("cell.mget", at_least(2), keys(1, -1, 1).read(), read::mget)
         .fast()
+        .flag(Flags::AT_INSTANT)
         .doc("7.4.0", "Returns value, version and time of each of several cells, all of one instant.")
         .complexity("O(N) for N cells")
         .arguments(&[CELL.multiple()]),

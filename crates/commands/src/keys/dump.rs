@@ -10,14 +10,15 @@ use formats::Value;
 use formats::payload::{self, BadPayload};
 use keyspace::storage::entry::{IDLE_MAX_S, used_at};
 use keyspace::types::own_type;
+use keyspace::types::session;
 use keyspace::types::sorted_set::{self, Direction};
 use keyspace::usage::counted;
 use keyspace::{Cause, Effect, Key, ValueType};
 use numbers::parse_i64;
+use resp::{Protocol, is_one_reply};
 
 pub(super) fn dump(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
-    pass_free_key(&cx.keys, key)?;
     let found = payload(&cx.keys, key);
     cx.keys.looked_up(key, found.is_some());
     match found {
@@ -63,6 +64,10 @@ pub(super) fn restore(cx: &mut WriteCx<'_>) -> CommandResult {
         && let Some(value_type) = own_type(own)
     {
         pass_name(value_type, key)?;
+        if value_type.is_bound && ttl_ms != 0 {
+            let name = value_type.name;
+            return Err(CommandError::said(format!("ERR a {name} has its TTL in the payload: send 0 as the ttl")));
+        }
     }
     if exists {
         cx.keys.replace(&Effect::Delete { key, cause: Cause::Deleted })?;
@@ -94,11 +99,19 @@ fn decode(payload: &[u8], bytes_max: usize) -> Result<Value, CommandError> {
     })?;
     match &value {
         Value::Own(own) => match own_type(own) {
-            Some(value_type) => pass_free(value_type).map(|()| value),
+            Some(value_type) if value_type.is(&session::TYPE) && !session::can_be_restored(&own.image, is_reply) => {
+                Err(BAD_FORMAT)
+            }
+            Some(_) => Ok(value),
             None => Err(BAD_FORMAT),
         },
         _ => Ok(value),
     }
+}
+
+/// True for bytes that can be sent to a client as its reply.
+fn is_reply(bytes: &[u8], is_resp3: bool) -> bool {
+    is_one_reply(bytes, if is_resp3 { Protocol::Resp3 } else { Protocol::Resp2 })
 }
 
 const BAD_FORMAT: CommandError = CommandError::fixed("ERR Bad data format");
@@ -115,8 +128,8 @@ pub(super) fn pass_name(value_type: &ValueType, key: Key<'_>) -> CommandResult {
 pub(super) fn pass_free(value_type: &ValueType) -> CommandResult {
     match value_type.is_bound {
         true => Err(CommandError::said(format!(
-            "ERR a {} stays under its name and has a life of its own: it cannot be renamed, copied, moved, dumped, restored or \
-             given another deadline",
+            "ERR a {0} stays under its name and has a TTL of its own, so it cannot be renamed, copied, moved or given a \
+             deadline: use the commands of the {0}, or DUMP and RESTORE it under another name",
             value_type.name
         ))),
         false => Ok(()),

@@ -6,7 +6,7 @@ use execution::args::{Args, is_word};
 use execution::context::WriteCx;
 use execution::error::{CommandError, CommandResult};
 use execution::settings::events::Events;
-use keyspace::types::register::{self, Accumulator, Current, Operation, RegisterRef, Unfit, Version};
+use keyspace::types::register::{self, Accumulator, Current, Operation, Order, RegisterRef, Unfit, Version};
 use keyspace::{Effect, Key};
 
 pub(super) fn put(cx: &mut WriteCx<'_>) -> CommandResult {
@@ -26,14 +26,14 @@ pub(super) fn incrby(cx: &mut WriteCx<'_>) -> CommandResult {
 #[derive(Clone, Copy)]
 struct WhenToApply {
     version: Version,
-    /// It is applied only after all versions below it.
-    is_ordered: bool,
+    /// It is applied only after all versions below it, which are known by this order.
+    order: Option<Order>,
 }
 
 impl WhenToApply {
     #[inline]
     fn take(version: &[u8], args: &mut Args<'_>) -> Result<WhenToApply, CommandError> {
-        let parsed = Version::parse(version).ok_or_else(|| no_version(version))?;
+        let (parsed, written) = Version::parse_written(version).ok_or_else(|| no_version(version))?;
         let mut is_ordered = false;
         while let Some(word) = args.try_next() {
             if !is_word(word, "ORDERED") {
@@ -44,9 +44,9 @@ impl WhenToApply {
             }
         }
         if is_ordered {
-            ordered_round(parsed, version)?;
+            pass_ordered(parsed, written)?;
         }
-        Ok(WhenToApply { version: parsed, is_ordered })
+        Ok(WhenToApply { version: parsed, order: is_ordered.then_some(written) })
     }
 }
 
@@ -55,12 +55,36 @@ fn no_version(arg: &[u8]) -> CommandError {
     error(format!("the version must be a whole number of 64 bits, or two of them as epoch.round, not {}", shown(arg)))
 }
 
-/// The round of an ordered version: 1, 2, 3…
-fn ordered_round(version: Version, arg: &[u8]) -> Result<u64, CommandError> {
-    match version {
-        Version { epoch: 0, round: 1.. } => Ok(version.round),
-        _ => Err(error(format!("the version of an ordered register is a whole number from 1 on, not {}", shown(arg)))),
+/// Refuses version 0 of versions that are taken one by one.
+fn pass_ordered(version: Version, written: Order) -> CommandResult {
+    match (written, version.round) {
+        (Order::OneByOne, 0) => Err(error(
+            "ordered versions are 1, 2, 3 and so on: send 1 as the first one, or write versions as epoch.round".into(),
+        )),
+        _ => Ok(()),
     }
+}
+
+/// Refuses an ordered version that is written otherwise than those that the register has taken.
+fn pass_order(decided: Option<Order>, written: Order) -> CommandResult {
+    match decided {
+        Some(decided) if decided != written => Err(other_order(decided)),
+        _ => Ok(()),
+    }
+}
+
+#[cold]
+fn other_order(decided: Order) -> CommandError {
+    CommandError::fixed(match decided {
+        Order::OneByOne => {
+            "ERR the register takes plain versions one by one (1, 2, 3): send the version without a dot, or use another \
+             key"
+        }
+        Order::UntilSealed => {
+            "ERR the register takes versions as epoch.round, which REG.SEAL applies: send the version with a dot (5 is \
+             0.5), or use another key"
+        }
+    })
 }
 
 /// What happens with an operation.
@@ -78,7 +102,7 @@ impl Verdict {
     /// order: the verdict must not depend on when it arrived first.
     #[inline]
     fn of(register: Option<RegisterRef<'_>>, when: WhenToApply, operation: Operation<'_>) -> Verdict {
-        let WhenToApply { version, is_ordered } = when;
+        let WhenToApply { version, order } = when;
         let next = match register {
             None => Some(1),
             Some(register) => {
@@ -93,12 +117,13 @@ impl Verdict {
                 if register.buffered(version).is_some_and(|buffered| buffered != operation) {
                     return Verdict::Mismatch;
                 }
-                if is_ordered { register.next() } else { None }
+                if order.is_some() { register.next() } else { None }
             }
         };
-        match is_ordered && next != Some(version.round) {
-            true => Verdict::Buffered,
-            false => Verdict::Applied,
+        match order {
+            None => Verdict::Applied,
+            Some(Order::OneByOne) if next == Some(version.round) => Verdict::Applied,
+            Some(Order::OneByOne | Order::UntilSealed) => Verdict::Buffered,
         }
     }
 
@@ -116,6 +141,8 @@ impl Verdict {
 /// The state of a register before an operation.
 struct Found {
     verdict: Verdict,
+    /// How the register takes ordered versions.
+    order: Option<Order>,
     /// The operation is buffered already.
     is_buffered: bool,
     /// How many operations are buffered.
@@ -127,6 +154,7 @@ impl Found {
     fn of(register: Option<RegisterRef<'_>>, when: WhenToApply, operation: Operation<'_>) -> Found {
         Found {
             verdict: Verdict::of(register, when, operation),
+            order: register.and_then(|register| register.order()),
             is_buffered: register.is_some_and(|register| register.buffered(when.version).is_some()),
             buffered: register.map_or(0, |register| register.buffered_len()),
         }
@@ -142,11 +170,15 @@ fn change(
     event: &'static str,
 ) -> CommandResult {
     let found = cx.keys.look_at::<RegisterRef, _>(key, |register| Found::of(register, when, operation))?;
+    if let Some(written) = when.order {
+        pass_order(found.order, written)?;
+    }
     match found.verdict {
         Verdict::Duplicate | Verdict::Mismatch | Verdict::Stale => {}
         Verdict::Buffered => {
             if !found.is_buffered {
-                buffer(cx, key, when.version.round, operation, found.buffered)?;
+                let order = when.order.expect("only ordered operations are buffered");
+                buffer(cx, key, (when.version, order), operation, found.buffered)?;
                 cx.keys.notify(Events::MODULE, event, key);
             }
         }
@@ -164,6 +196,9 @@ fn change(
                     cx.keys.record(&Effect::change(key, register::Change::Set(current)));
                 }
             }
+            if let (None, Some(decided)) = (found.order, when.order) {
+                cx.keys.record(&Effect::change(key, register::Change::Order(decided)));
+            }
             cx.keys.notify(Events::MODULE, event, key);
         }
     }
@@ -179,8 +214,11 @@ fn applied<'a>(
 ) -> Result<Accumulator<'a>, Unfit> {
     let mut progress = Accumulator::from(register.and_then(|register| register.current()));
     progress.apply(version, operation)?;
-    if let (Some(register), Some(next)) = (register, version.next()) {
-        progress.apply_without_gap(register, next);
+    if let Some(register) = register
+        && register.order() == Some(Order::OneByOne)
+        && let Some(next) = version.successor().filter(|next| next.epoch == 0)
+    {
+        progress.apply_without_gap(register, next.round);
     }
     Ok(progress)
 }
@@ -188,7 +226,7 @@ fn applied<'a>(
 fn buffer(
     cx: &mut WriteCx<'_>,
     key: Key<'_>,
-    version: u64,
+    (version, order): (Version, Order),
     operation: Operation<'_>,
     buffered: usize,
 ) -> CommandResult {
@@ -198,7 +236,7 @@ fn buffer(
             "{limit} versions of the register wait for their turn: no more can (reg-buffer-max)"
         )));
     }
-    cx.keys.record(&Effect::change(key, register::Change::Buffer { version, operation }));
+    cx.keys.record(&Effect::change(key, register::Change::Buffer { version, order, operation }));
     Ok(())
 }
 
@@ -212,23 +250,28 @@ fn unfit(unfit: Unfit) -> CommandError {
 
 pub(super) fn seal(cx: &mut WriteCx<'_>) -> CommandResult {
     let (key, arg) = (cx.args.key()?, cx.args.bytes()?);
-    let below = ordered_round(Version::parse(arg).ok_or_else(|| no_version(arg))?, arg)?;
+    let (below, written) = Version::parse_written(arg).ok_or_else(|| no_version(arg))?;
+    pass_ordered(below, written)?;
     let register = cx.keys.to_change::<RegisterRef>(key)?;
-    let next = register.map_or(Some(1), |register| register.next());
+    let order = register.and_then(|register| register.order());
+    pass_order(order, written)?;
+    let open = register.map_or(Some(FIRST), |register| register.open_from());
     let mut progress = Accumulator::from(register.and_then(|register| register.current()));
     if let Some(register) = register
-        && next.is_some_and(|next| below > next)
+        && open.is_some_and(|open| below > open)
     {
         progress.apply_below(register, below).map_err(|(version, why)| cannot_seal(version, why))?;
-        progress.apply_without_gap(register, below);
+        if order == Some(Order::OneByOne) {
+            progress.apply_without_gap(register, below.round);
+        }
     }
     let progress = progress.into_owned();
     if let Some(current) = progress.current().filter(|_| progress.applied() > 0) {
         cx.keys.record(&Effect::change(key, register::Change::Set(current)));
     }
     // After the applied operations, the register may have reached the seal already.
-    let reached = progress.current().map_or(Some(1), |current| current.version.next());
-    let is_ahead = next.is_some_and(|next| below > next) && reached.is_some_and(|reached| below > reached);
+    let reached = progress.current().map_or(open, |current| current.version.successor());
+    let is_ahead = open.is_some_and(|open| below > open) && reached.is_some_and(|reached| below > reached);
     if is_ahead {
         cx.keys.record(&Effect::change(key, register::Change::Seal { below }));
     }
@@ -239,8 +282,11 @@ pub(super) fn seal(cx: &mut WriteCx<'_>) -> CommandResult {
     Ok(())
 }
 
+/// The lowest version that a seal of a missing register leaves open.
+const FIRST: Version = Version::of_round(1);
+
 #[cold]
-fn cannot_seal(version: u64, why: Unfit) -> CommandError {
+fn cannot_seal(version: Version, why: Unfit) -> CommandError {
     let why = match why {
         Unfit::NotInteger => "the value before it is not a whole number of 64 bits",
         Unfit::Overflow => "the sum does not fit in 64 bits",

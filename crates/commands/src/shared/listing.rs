@@ -6,7 +6,9 @@ use crate::shared::scanning::{ScanCursor, parse_cursor};
 use execution::args::{Args, is_word};
 use execution::context::ReadCx;
 use execution::error::CommandError;
+use execution::instants::AtInstant;
 use keyspace::db::Db;
+use keyspace::shard::Shard;
 use keyspace::{Entry, NameHash};
 use resp::Reply;
 
@@ -64,10 +66,11 @@ impl<'a> ListOptions<'a> {
         let (shard_count, protocol) = (cx.shard_count(), cx.reply.protocol());
         while at.shard < shard_count && !page.is_full() {
             let add = |names: &mut Vec<u8>, name: &[u8]| Reply::new(names, protocol).bulk(name);
-            let next = cx.shard(at.shard, |db| match among {
-                Among::AllKeys => page.fill(db, at.position, add),
-                Among::OpenRuns => page.fill_with(db.open_runs(at.position), add),
-            });
+            let next = match (cx.keys.at_instant(), among) {
+                (Some(instant), _) => cx.whole_shard(at.shard, |shard| page.fill_at_instant(shard, at, instant, add)),
+                (None, Among::AllKeys) => cx.shard(at.shard, |db| page.fill(db, at.position, add)),
+                (None, Among::OpenRuns) => cx.shard(at.shard, |db| page.fill_with(db.open_runs(at.position), add)),
+            };
             at = match next {
                 Some(position) => ScanCursor { position, ..at },
                 None => ScanCursor { shard: at.shard + 1, position: 0 },
@@ -121,6 +124,46 @@ impl<W: Fn(&Entry) -> bool> Page<'_, W> {
             step.sort_unstable_by_key(|(position, _)| *position);
             if let Some(stopped) = self.fill_with(step.into_iter(), &add) {
                 return Some(stopped);
+            }
+            from = end.checked_add(1)?;
+            if self.is_full() {
+                return Some(from);
+            }
+        }
+    }
+
+    /// Like `fill`, with the cells of a shard as they were at an instant.
+    fn fill_at_instant(
+        &mut self,
+        shard: &Shard,
+        at: ScanCursor,
+        instant: &AtInstant<'_>,
+        add: impl Fn(&mut Vec<u8>, &[u8]),
+    ) -> Option<u32> {
+        let mut from = at.position;
+        loop {
+            // The lost instant is an error of the transaction; this reply is dropped.
+            let db = shard.db(instant.db()?);
+            let end = db.range_end(from);
+            let changed = instant.changed_names(at.shard, from, end)?;
+            let mut step: Vec<(u32, &[u8])> = Vec::new();
+            db.visit_range(from, end, |entry| {
+                self.looks += 1;
+                if self.is_wanted(entry) && !changed.iter().any(|changed| *changed.name == *entry.name()) {
+                    step.push((NameHash::of(entry.name()).position(), entry.name()));
+                }
+            });
+            let past = changed.iter().filter(|changed| changed.was_cell && changed.name.starts_with(self.prefix));
+            step.extend(past.map(|changed| (changed.position, &*changed.name)));
+            step.sort_unstable();
+            let mut last = None;
+            for (position, name) in step {
+                if self.count >= self.limit && last != Some(position) {
+                    return Some(position);
+                }
+                add(&mut self.names, name);
+                self.count += 1;
+                last = Some(position);
             }
             from = end.checked_add(1)?;
             if self.is_full() {

@@ -1,11 +1,19 @@
 //! TXN.BEGIN, TXN.COMMIT and TXN.ROLLBACK. `execution::interactive` runs the commands in between.
 
+use crate::shared::options::unknown_option;
+use execution::args::is_word;
 use execution::context::ServerCx;
 use execution::error::{CommandError, CommandResult};
 use execution::interactive;
 
 pub(super) fn begin(cx: &mut ServerCx<'_>) -> CommandResult {
-    interactive::begin_interactive(cx.worker, cx.client);
+    match cx.args.try_next() {
+        None => interactive::begin_interactive(cx.worker, cx.client),
+        Some(word) if is_word(word, "READONLY") && cx.args.is_empty() => {
+            interactive::reading::begin_reading(cx.engine, cx.worker, cx.client)?;
+        }
+        Some(word) => return Err(unknown_option(word)),
+    }
     cx.reply.ok();
     Ok(())
 }

@@ -22,11 +22,12 @@ pub(super) const COMMANDS: &[Command] = &[
         .flag(AT_ONCE)
         .doc("1.2.0", "Begins a transaction: commands are queued until EXEC.")
         .complexity("O(1)"),
-    server("txn.begin", exactly(1), interactive::begin)
+    server("txn.begin", at_least(1), interactive::begin)
         .flag(INTERACTIVE)
         .flag(Flags::BEGINS_TXN)
         .doc("7.4.0", "Begins a transaction whose commands answer at once and take effect with TXN.COMMIT.")
-        .complexity("O(1)"),
+        .complexity("O(1); READONLY locks all keys for a moment")
+        .arguments(&[arg::token("readonly", "READONLY").optional()]),
     server("txn.commit", exactly(1), interactive::commit)
         .flag(INTERACTIVE)
         .flag(Flags::ENDS_TXN)

@@ -8,7 +8,7 @@ use keyspace::db::Db;
 use keyspace::index::Index;
 use keyspace::types::cell::{CellRef, Version};
 use keyspace::types::list::{ListRef, Side};
-use keyspace::types::register::{Operation, RegisterRef};
+use keyspace::types::register::{self, Operation, Order, RegisterRef};
 use keyspace::types::run::{PackedKey, Replay, Run, SnapshotRef, StepRef};
 use keyspace::types::session::Session;
 use keyspace::types::set::SetRef;
@@ -51,7 +51,12 @@ pub(crate) enum Content {
     /// Number, time and bytes of each event.
     Run(Vec<(u64, u64, Vec<u8>)>),
     /// Version, value and what was added; what is sealed; what is buffered.
-    Register { current: Option<(String, Vec<u8>, Option<i64>)>, sealed: Option<u64>, buffer: Vec<(u64, String)> },
+    Register {
+        current: Option<(String, Vec<u8>, Option<i64>)>,
+        order: Option<Order>,
+        sealed: Option<register::Version>,
+        buffer: Vec<(register::Version, String)>,
+    },
     /// All that is journalled of it.
     Session { head: [u64; 4], capabilities: Vec<(Vec<u8>, Vec<u8>)>, answers: Vec<String>, pending: Vec<String> },
     /// All there is to it but where its chunks end, which the settings decide.
@@ -262,18 +267,19 @@ fn run(run: &Run) -> Content {
 
 /// A register, with each buffered version found by its number, and none that is overtaken.
 fn register(register: RegisterRef<'_>) -> Content {
-    let buffer: Vec<(u64, Operation<'_>)> = register.buffered_from(0).collect();
+    let buffer: Vec<(register::Version, Operation<'_>)> =
+        register.buffered_from(register::Version::of_round(0)).collect();
     assert_eq!(buffer.len(), register.buffered_len());
     for (version, operation) in &buffer {
-        let version = keyspace::types::register::Version::of_round(*version);
-        assert!(register.next().is_some_and(|next| version.round >= next), "a version was overtaken");
-        assert!(!register.is_closed(version));
-        assert_eq!(register.buffered(version), Some(*operation));
+        assert!(register.open_from().is_some_and(|open| *version >= open), "a version was overtaken");
+        assert!(!register.is_closed(*version));
+        assert!(register.order().is_some(), "a buffer has an order");
+        assert_eq!(register.buffered(*version), Some(*operation));
     }
     let current = register.current().map(|found| (found.version.to_string(), found.value.to_vec(), found.added));
     assert!(current.is_some() || register.sealed().is_some() || !buffer.is_empty(), "a register of nothing");
     let buffer = buffer.iter().map(|(version, operation)| (*version, format!("{operation:?}"))).collect();
-    Content::Register { current, sealed: register.sealed(), buffer }
+    Content::Register { current, order: register.order(), sealed: register.sealed(), buffer }
 }
 
 type PlainSnapshot<'a> = (&'static str, u64, [Option<u64>; 2], Option<&'a [u8]>, Vec<StepRef<'a>>);

@@ -9,6 +9,7 @@ use keyspace::DATABASES;
 use keyspace::Value;
 use keyspace::types::Object;
 use keyspace::types::cell::Version;
+use keyspace::types::register;
 use keyspace::types::stream::StreamId;
 use resp::{OwnedRequest, Protocol};
 use std::collections::{BTreeMap, BTreeSet};
@@ -164,13 +165,14 @@ impl World {
                             Content::Run(events)
                         }
                         Value::Register(register) => {
-                            let next = register.next();
-                            let buffer: Vec<_> = register.buffered_from(0).collect();
-                            assert!(buffer.iter().all(|(version, _)| next.is_some_and(|next| *version >= next)));
+                            let (open, order) = (register.open_from(), register.order());
+                            let buffer: Vec<_> = register.buffered_from(register::Version::of_round(0)).collect();
+                            assert!(buffer.iter().all(|(version, _)| open.is_some_and(|open| *version >= open)));
+                            assert!(buffer.is_empty() || order.is_some());
                             let current = register.current();
                             assert!(current.is_some() || register.sealed().is_some() || !buffer.is_empty());
                             let value = current.map_or(Vec::new(), |current| current.value.to_vec());
-                            Content::Register(value, format!("{current:?} {next:?} {buffer:?}"))
+                            Content::Register(value, format!("{current:?} {order:?} {open:?} {buffer:?}"))
                         }
                         Value::Session(session) => {
                             let pending: Vec<_> = session.pending_after(0).collect();

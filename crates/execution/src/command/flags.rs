@@ -57,6 +57,8 @@ bitflags! {
         const NO_TXN = 1 << 30;
         /// Begins an interactive transaction.
         const BEGINS_TXN = 1 << 31;
+        /// Can read cells as they were at an instant: may be part of a read-only transaction (TXN.BEGIN READONLY).
+        const AT_INSTANT = 1 << 35;
         /// Runs Lua code of the client.
         const RUNS_LUA = 1 << 32;
         /// Runs the code of libraries, which only registers functions.

@@ -1,8 +1,9 @@
 //! How a command reads indexes under its locks: not at all, at once, in slices, or on copies.
 
 use crate::engine::Engine;
+use crate::instants::AtInstant;
 use crate::slices::TimeSlice;
-use crate::view::View;
+use crate::view::{StandIns, View};
 use keyspace::shard::Shard;
 
 /// The most elements that a command without slices visits while everything is locked: about as long as a slice.
@@ -21,13 +22,17 @@ pub enum OnIndex<'a> {
     InSlices(TimeSlice<'a>),
     /// On copies of the indexes, with only the locks of its keys.
     OnCopies(&'a Shard),
+    /// None of its keys is an index, and its cells are those of an instant.
+    NoneAtInstant(&'a AtInstant<'a>),
 }
 
 impl<'a> OnIndex<'a> {
     pub fn slice(self) -> Option<TimeSlice<'a>> {
         match self {
             OnIndex::InSlices(slice) => Some(slice),
-            OnIndex::No | OnIndex::NoneAlone | OnIndex::AtOnce | OnIndex::OnCopies(_) => None,
+            OnIndex::No | OnIndex::NoneAlone | OnIndex::AtOnce | OnIndex::OnCopies(_) | OnIndex::NoneAtInstant(_) => {
+                None
+            }
         }
     }
 
@@ -43,7 +48,11 @@ impl<'a> OnIndex<'a> {
                     view.walk_max = WALK_MAX;
                 }
             }
-            OnIndex::OnCopies(copies) => view.index_copies = Some(copies),
+            OnIndex::OnCopies(copies) => view.stand_ins = Some(StandIns::Indexes(copies)),
+            OnIndex::NoneAtInstant(instant) => {
+                view.stand_ins = Some(StandIns::Cells(instant));
+                view.touch = false;
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 //! changed since it read them. Refuses to know which commands have recorded them.
 
 use super::transaction::InteractiveTransaction;
-use super::{CONFLICT, Engine};
+use super::{CONFLICT, Engine, reading};
 use crate::batch_limit;
 use crate::client::Client;
 use crate::commit;
@@ -27,6 +27,9 @@ pub fn commit_interactive(engine: &Engine, worker: &mut Worker, client: &mut Cli
         let error = error.clone();
         client.interactive = None;
         return Err(error);
+    }
+    if let Some(reading) = open.reading {
+        return reading::commit_reading(engine, worker, client, reading);
     }
     if let Err(error) = pass_commit_gates(engine, open) {
         interactive::roll_back(engine, client);

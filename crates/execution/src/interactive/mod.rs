@@ -8,11 +8,16 @@
 //! not committed. `commit` locks all keys, checks the watches and applies the effects as one batch. Between two
 //! commands no lock is held: an open transaction takes memory, but delays no other client.
 //!
+//! A read-only transaction (TXN.BEGIN READONLY) is of another kind: it reads cells as they were when it began, from
+//! what `instants` keeps of them, and conflicts with no write (`reading`).
+//!
 //! All replies of a transaction show one state: a command first checks that no key of the transaction has changed or
 //! expired, under the locks under which it reads. Otherwise the transaction has failed.
 
 pub mod commit;
 pub mod counts;
+pub mod reading;
+mod request;
 pub mod rules;
 pub mod step;
 pub mod transaction;
@@ -31,6 +36,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 const CONFLICT: CommandError = CommandError::fixed(
     "CONFLICT a key that this transaction has read or written was changed by another client or has expired; nothing of \
      it was applied",
+);
+
+/// The error of a read-only transaction whose cells could not be kept.
+const LOST: CommandError = CommandError::fixed(
+    "CONFLICT cells that changed since TXN.BEGIN READONLY could not be kept for this transaction: begin a new one, keep \
+     it shorter, or raise txn-max-bytes",
 );
 
 /// Begins a transaction of a client without one.
@@ -97,6 +108,10 @@ fn empty(engine: &Engine, client: &Client, ended: &mut InteractiveTransaction, c
         return None;
     }
     count.fetch_add(1, Relaxed);
+    if let Some(reading) = ended.reading.take() {
+        // IMPORTANT: before the client's memory is noted: until the instant has ended, writers note it.
+        engine.free(engine.instants.end(reading.id).unwrap_or_default());
+    }
     client.handle.note_transaction(None);
     let keys = std::mem::take(&mut ended.keys);
     engine.watches.subtract(keys.len());

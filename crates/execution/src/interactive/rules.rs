@@ -26,6 +26,23 @@ pub fn pass_transaction_rules(row: &'static CommandRow, request: Request<'_>) ->
     Ok(())
 }
 
+/// Refuses a request that cannot be part of a read-only transaction: only commands that read cells can be, and those
+/// about the connection.
+pub(super) fn pass_reading_rules(row: &'static CommandRow, request: Request<'_>) -> CommandResult {
+    if row.command.flags.has(Flags::AT_INSTANT) {
+        return Ok(());
+    }
+    pass_transaction_rules(row, request)?;
+    match row.command.keys.locks {
+        Locks::None => Ok(()),
+        _ => Err(CommandError::said(format!(
+            "ERR {} cannot be part of a read-only transaction: it has only CELL.GET, CELL.GETV, CELL.MGET, CELL.HISTORY \
+             and CELL.LIST; end it, or begin one without READONLY",
+            shown_name(row)
+        ))),
+    }
+}
+
 /// Refuses a request with an index among its keys, which are locked.
 pub(super) fn pass_index_rule(
     row: &'static CommandRow,
@@ -40,6 +57,11 @@ pub(super) fn pass_index_rule(
 }
 
 fn refused(row: &CommandRow, why: &str) -> CommandError {
-    let name = row.full_name.replace('|', " ").to_uppercase();
+    let name = shown_name(row);
     CommandError::said(format!("ERR {name} cannot be part of an interactive transaction: {why}"))
+}
+
+/// The name of a command as clients write it.
+fn shown_name(row: &CommandRow) -> String {
+    row.full_name.replace('|', " ").to_uppercase()
 }

@@ -2,8 +2,9 @@
 //! has not written, otherwise on the private one. Knows locks, copies and limits; refuses to know what the command
 //! does.
 
+use super::request::{Keys, Stop, keys_of, lock_each, only_key};
 use super::transaction::{InteractiveTransaction, bytes_of};
-use super::{CONFLICT, Engine};
+use super::{CONFLICT, Engine, LOST, reading};
 use crate::ahead::Ahead;
 use crate::caching;
 use crate::call::Call;
@@ -29,21 +30,7 @@ use keyspace::db::Db;
 use keyspace::shard::Shard;
 use keyspace::{Key, KeyCopy, Locked};
 use resp::{Reply, Request};
-use smallvec::SmallVec;
 use std::sync::atomic::Ordering::Relaxed;
-
-/// Why a command was not run.
-enum Stop {
-    /// It is refused, and the transaction continues.
-    Refused(CommandError),
-    /// Another client changed a key first, or a key expired.
-    Conflict,
-    /// The transaction has failed for another reason.
-    Failed(CommandError),
-}
-
-/// The keys of one request, each once.
-type Keys<'r> = SmallVec<[Key<'r>; 4]>;
 
 /// Executes a request of a client with an open transaction, and appends its reply. Returns what the connection does
 /// next.
@@ -102,8 +89,9 @@ pub fn run_interactive(
         Err(Stop::Refused(CommandError::AwaitsScript)) => return After::AwaitScript,
         Err(Stop::Refused(error)) => error,
         Err(Stop::Conflict) => {
-            interactive::fail_interactive(engine, client, CONFLICT, &engine.transactions.conflicts);
-            CONFLICT
+            let error = if is_reading(client) { LOST } else { CONFLICT };
+            interactive::fail_interactive(engine, client, error.clone(), &engine.transactions.conflicts);
+            error
         }
         Err(Stop::Failed(error)) => {
             interactive::fail_interactive(engine, client, error.clone(), &engine.transactions.rolled_back);
@@ -119,10 +107,18 @@ pub fn run_interactive(
 /// error while a long script holds one: the change may be the script's, which has not ended.
 fn await_change(engine: &Engine, client: &mut Client) -> CommandResult {
     let open = client.interactive.as_deref().expect("the client is in a transaction");
+    if open.reading.is_some() {
+        return reading::await_loss(engine, client);
+    }
     let shards = open.keys.iter().map(|key| engine.keyspace.shard_of_key(key)).collect();
     let locked = engine.keyspace.lock_shards_unless_busy(shards).ok_or_else(|| conditions::busy(engine))?;
     client.depends_on = client.depends_on.max(locked.changed_by());
     Ok(())
+}
+
+/// True when the client's transaction only reads cells.
+fn is_reading(client: &Client) -> bool {
+    client.interactive.as_deref().is_some_and(|open| open.reading.is_some())
 }
 
 /// Finds the row of a request and checks that it may be part of the client's transaction, as far as is known without
@@ -139,9 +135,13 @@ fn admitted(
         (Some(error), _) => Err(Stop::Refused(error.clone())),
         (None, Err(error)) => Err(Stop::Refused(error)),
         (None, Ok(_)) if open.conflicts(worker.now_ms) => Err(Stop::Conflict),
+        (None, Ok(_)) if open.reading.is_some_and(|reading| engine.instants.is_lost(reading.id)) => Err(Stop::Conflict),
         (None, Ok(row)) => {
-            let gates = gates::gates(engine, client, row, request)
-                .and_then(|()| interactive::rules::pass_transaction_rules(row, request));
+            let rules = match open.reading {
+                None => interactive::rules::pass_transaction_rules,
+                Some(_) => interactive::rules::pass_reading_rules,
+            };
+            let gates = gates::gates(engine, client, row, request).and_then(|()| rules(row, request));
             gates.map(|()| row).map_err(Stop::Refused)
         }
     };
@@ -155,6 +155,12 @@ fn admitted(
 
 /// Runs a command with keys.
 fn step(engine: &Engine, mut call: Call<'_, '_>, out: &mut Vec<u8>) -> Result<(), Stop> {
+    if let Some(open) = call.client.interactive.take_if(|open| open.reading.is_some()) {
+        let reading = open.reading.expect("it was just seen");
+        let result = reading::read(engine, &mut call, &open, reading, out);
+        call.client.interactive = Some(open);
+        return result;
+    }
     let keys = keys_of(call.row, call.request);
     call.only_key = only_key(call.row, &keys);
     let mut open = call.client.interactive.take().expect("the client is in a transaction");
@@ -325,13 +331,6 @@ fn remove_expired_fields(
     keys.iter().for_each(|key| recorder.remove_expired(*key));
 }
 
-fn lock_each<'e>(engine: &'e Engine, keys: &[Key<'_>]) -> Option<Locked<'e>> {
-    match keys {
-        [key] => engine.keyspace.lock_key_unless_busy(*key),
-        several => engine.keyspace.lock_keys_unless_busy(several.iter().copied()),
-    }
-}
-
 /// Checks a command that has locked its keys: the state is the one that the transaction has seen, no key is an index,
 /// and with `bytes` more the transaction stays within its limits.
 fn pass_locked(
@@ -401,29 +400,4 @@ impl Savepoint {
         worker.batch.effects.truncate(self.effects);
         worker.batch.notifications.truncate(self.notifications);
     }
-}
-
-/// The key and its position, for a command with one key at a fixed position.
-fn only_key<'r>(row: &'static CommandRow, keys: &[Key<'r>]) -> Option<(usize, Key<'r>)> {
-    match (row.command.keys.locks, keys) {
-        (Locks::Key(at), [key]) => Some((usize::from(at), *key)),
-        _ => None,
-    }
-}
-
-/// The keys of a request, each once. For a script, the keys that it declares.
-fn keys_of<'r>(row: &'static CommandRow, request: Request<'r>) -> Keys<'r> {
-    let mut keys: Keys<'r> = match row.command.keys.locks {
-        Locks::Key(at) => SmallVec::from_slice(&[Key::new(request.arg(usize::from(at)))]),
-        Locks::Declared => {
-            let ranges = row.found_keys(request).ranges;
-            ranges.into_iter().flat_map(|range| range.positions()).map(|at| Key::new(request.arg(at))).collect()
-        }
-        _ => row.keys(request).collect(),
-    };
-    if keys.len() > 1 {
-        keys.sort_unstable_by_key(|key| key.name);
-        keys.dedup_by_key(|key| key.name);
-    }
-    keys
 }

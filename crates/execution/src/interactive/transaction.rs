@@ -2,6 +2,7 @@
 //! conflicts; refuses to know commands and locks.
 
 use crate::error::CommandError;
+use crate::instants::InstantId;
 use crate::pending_batch::PendingBatch;
 use crate::watches::WatchList;
 use hashbrown::HashTable;
@@ -30,8 +31,20 @@ pub struct InteractiveTransaction {
     pub(super) batch: PendingBatch,
     /// One of its commands is refused when memory is short, so its commit is refused then, too.
     pub(super) needs_memory: bool,
+    /// It only reads cells, at this instant: then it touches no keys and has no private keyspace.
+    pub(super) reading: Option<Reading>,
     /// Why it has failed. A failed transaction has no other state.
     pub(super) failed: Option<CommandError>,
+}
+
+/// The instant of a read-only transaction.
+#[derive(Clone, Copy)]
+pub(super) struct Reading {
+    pub(super) id: InstantId,
+    /// The newest batch at that instant.
+    pub(super) sequence: u64,
+    /// The time of that instant, in unix milliseconds.
+    pub(super) now_ms: u64,
 }
 
 /// The keys that a transaction has read or written, by name. All of them are watched.
@@ -86,6 +99,7 @@ impl InteractiveTransaction {
             copies_bytes: 0,
             batch: PendingBatch::private(),
             needs_memory: false,
+            reading: None,
             failed: None,
         }
     }

@@ -91,8 +91,8 @@ pub struct ValueType {
     /// True for a type that Redis does not have. Its values are never evicted, and no command puts another value in
     /// their place: only the commands of their family change them.
     pub is_own: bool,
-    /// True for a type whose values stay under their names: they cannot be renamed, copied, moved, dumped, restored or
-    /// given a deadline.
+    /// True for a type whose values stay under their names and have a lifetime of their own: they cannot be renamed,
+    /// copied, moved or given a deadline.
     pub is_bound: bool,
     /// Why a key of this name cannot hold such a value, if so.
     pub name_error: fn(&[u8]) -> Option<&'static str>,

@@ -122,12 +122,8 @@ fn export(dir: &Path, output: Option<&Path>, log_level: LogLevelHandle) -> Resul
     for library in engine.scripting.functions.catalogue().libraries() {
         request(&mut out, &[b"FUNCTION", b"LOAD", b"REPLACE", &library.code])?;
     }
-    let (mut selected, mut own, mut bound, mut orphans) = (None, 0u64, 0u64, 0u64);
+    let (mut selected, mut own, mut orphans) = (None, 0u64, 0u64);
     walk(&engine, |db, within, entry| {
-        if ValueType::of(entry).is_bound {
-            bound += 1;
-            return Ok(());
-        }
         if selected.replace(db) != Some(db) {
             request(&mut out, &[b"SELECT", db.to_string().as_bytes()])?;
         }
@@ -140,9 +136,6 @@ fn export(dir: &Path, output: Option<&Path>, log_level: LogLevelHandle) -> Resul
         Ok(())
     })?;
     out.flush()?;
-    if bound > 0 {
-        eprintln!("{bound} sessions are left out: they belong to this server and its clients");
-    }
     if own > 0 {
         eprintln!(
             "{own} keys hold values that Redis has no type for, such as cells: another Holdfast takes them, Redis refuses them"

@@ -105,7 +105,7 @@ fn words_out_of_place() {
         r#"
         # holdfast only
         > TXN.BEGIN x
-        -ERR wrong number of arguments for 'txn.begin' command
+        -ERR unknown option 'x'
         > TXN.BEGIN
         +OK
         > TXN.BEGIN

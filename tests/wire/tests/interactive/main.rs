@@ -6,6 +6,7 @@ mod failed;
 mod limits;
 mod model;
 mod races;
+mod reading;
 mod rules;
 mod scripts;
 mod survival;

@@ -310,3 +310,74 @@ fn pending_entries_of_deleted_entries_are_exported() {
         None => wire::skip("there is no redis-server"),
     }
 }
+
+/// Kept replies, pending requests and numbers: a client that retries its last request at the new server gets the reply of
+/// the old one, whether the export was sent to it or imported.
+#[test]
+fn sessions_are_exported_whole() {
+    let Some(home) = Home::fresh() else { return };
+    let server = home.start(&[]);
+    let mut connection = server.connect();
+    for line in [
+        "SESSION.OPEN ID s TTL 600000 CAP 1 kind worker",
+        "SESSION.CALL s 1 LOW 1 INCR n",
+        "SESSION.CALL s 2 LOW 2 INCR n",
+        "SESSION.PUSH s one",
+        "SESSION.PUSH s two",
+        "SESSION.ACK s 1",
+        "SELECT 3",
+        "SESSION.OPEN ID other",
+        "SESSION.CALL other 9 LOW 9 SET k v",
+        "SELECT 0",
+    ] {
+        let reply = connection.run(line);
+        assert!(!reply.is_error(), "{line}: {reply}");
+    }
+    End::Kill.of(server);
+    let exported = home.tool("export");
+    succeeded(&exported);
+    let file = home.data().with_file_name("exported.aof");
+    fs::write(&file, &exported.stdout).expect("the export can be written");
+    let verify = |connection: &mut Connection, how: &str| {
+        for (line, expected) in [
+            ("SELECT 0", "+OK"),
+            ("SESSION.CALL s 2 LOW 2 INCR n", ":2"),
+            ("SESSION.CALL s 2 LOW 2 INCR m", "-MISMATCH"),
+            ("SESSION.CALL s 1 LOW 1 INCR n", "-EVICTED"),
+            ("GET n", "\"2\""),
+            ("SESSION.PENDING s", "[[:2, \"two\", "),
+            ("SESSION.CALL s 3 LOW 3 INCR n", ":3"),
+            ("SESSION.PUSH s three", ":3"),
+            ("SELECT 3", "+OK"),
+            ("SESSION.CALL other 9 LOW 9 SET k v", "+OK"),
+            ("GET k", "\"v\""),
+            ("SELECT 0", "+OK"),
+        ] {
+            let reply = connection.run(line).to_string();
+            assert!(reply.starts_with(expected), "{how}: {line}: {reply}");
+        }
+        let ttl = connection.run("PTTL s").integer();
+        assert!((500_000..=600_000).contains(&ttl), "{how}: {ttl}");
+    };
+    let Some(fed) = Home::fresh() else { return };
+    let server = fed.start(&[]);
+    let mut connection = server.connect();
+    connection.queue_raw(&exported.stdout);
+    connection.queue_line("ECHO done");
+    loop {
+        let reply = connection.read();
+        assert!(!reply.is_error(), "{reply}");
+        if reply.to_string() == "\"done\"" {
+            break;
+        }
+    }
+    verify(&mut connection, "sent");
+    let Some(imported) = Home::fresh() else { return };
+    let output = Command::new(binary()).arg("import").arg(&file).arg("--dir").arg(imported.data()).output();
+    succeeded(&output.expect("cannot start the server's binary"));
+    let server = imported.start(&[]);
+    verify(&mut server.connect(), "imported");
+    End::Kill.of(server);
+    let server = imported.start(&[]);
+    assert_eq!(server.connect().run("SESSION.CALL s 3 LOW 3 INCR n").to_string(), ":3");
+}

@@ -391,13 +391,11 @@ fn what_is_no_version_is_refused() {
         > REG.SEAL r 1.
         -ERR the version must be a whole number of 64 bits, or two of them as epoch.round, not '1.'
         > REG.PUT r 0 v ORDERED
-        -ERR the version of an ordered register is a whole number from 1 on, not '0'
-        > REG.PUT r 1.1 v ORDERED
-        -ERR the version of an ordered register is a whole number from 1 on, not '1.1'
+        -ERR ordered versions are 1, 2, 3 and so on: send 1 as the first one, or write versions as epoch.round
+        > REG.INCRBY r 0 1 ORDERED
+        -ERR ordered versions are 1, 2, 3 and so on: send 1 as the first one, or write versions as epoch.round
         > REG.SEAL r 0
-        -ERR the version of an ordered register is a whole number from 1 on, not '0'
-        > REG.SEAL r 2.1
-        -ERR the version of an ordered register is a whole number from 1 on, not '2.1'
+        -ERR ordered versions are 1, 2, 3 and so on: send 1 as the first one, or write versions as epoch.round
         > REG.INCRBY r 1 1.5
         -ERR the number to add must be a whole number of 64 bits, not '1.5'
         > REG.INCRBY r 1 9223372036854775808
@@ -410,12 +408,110 @@ fn what_is_no_version_is_refused() {
         -ERR unknown option 'now'
         > EXISTS r
         :0
-        > REG.PUT r 0.1 v ORDERED
+        > REG.PUT r 1 v ORDERED
         +APPLIED
-        > REG.SEAL r 0.3
+        > REG.SEAL r 3
         :0
-        > REG.PUT r 2 v
+        > REG.PUT r 0.2 v
         +STALE
+        "#,
+    );
+}
+
+#[test]
+fn versions_with_a_dot_wait_for_a_seal() {
+    check(
+        r#"
+        # holdfast only
+        > REG.INCRBY r 2.7 10 ORDERED
+        +BUFFERED
+        > REG.INCRBY r 0.0 1 ORDERED
+        +BUFFERED
+        > REG.PUT r 1.3 100 ORDERED
+        +BUFFERED
+        > REG.PUT r 1.3 100 ORDERED
+        +BUFFERED
+        > REG.PUT r 1.3 101 ORDERED
+        +MISMATCH
+        > REG.GET r
+        (nil)
+        > REG.SEAL r 0.5
+        :1
+        > REG.GET r
+        ["1", "0"]
+        > REG.PUT r 0.4 x ORDERED
+        +STALE
+        > REG.INCRBY r 0.0 1 ORDERED
+        +DUPLICATE
+        > REG.SEAL r 2.7
+        :1
+        > REG.GET r
+        ["100", "1.3"]
+        > REG.SEAL r 2.8
+        :1
+        > REG.GET r
+        ["110", "2.7"]
+        > REG.SEAL r 2.8
+        :0
+        // Without ORDERED any newer version applies, and drops what is buffered up to it.
+        > REG.PUT r 3.1 a ORDERED
+        +BUFFERED
+        > REG.PUT r 3.3 c ORDERED
+        +BUFFERED
+        > REG.PUT r 3.2 b
+        +APPLIED
+        > REG.SEAL r 4.0
+        :1
+        > REG.GET r
+        ["c", "3.3"]
+        "#,
+    );
+}
+
+#[test]
+fn the_first_ordered_put_decides_how_versions_are_written() {
+    check(
+        r#"
+        # holdfast only
+        > REG.PUT plain 1 a ORDERED
+        +APPLIED
+        > REG.PUT plain 0.2 b ORDERED
+        -ERR the register takes plain versions one by one (1, 2, 3): send the version without a dot, or use another key
+        > REG.INCRBY plain 1.1 1 ORDERED
+        ~-ERR the register takes plain versions one by one*
+        > REG.SEAL plain 0.9
+        ~-ERR the register takes plain versions one by one*
+        > REG.PUT plain 2 b
+        +APPLIED
+        > REG.PUT plain 3.0 c ORDERED
+        ~-ERR the register takes plain versions one by one*
+        > REG.PUT dotted 0.1 a ORDERED
+        +BUFFERED
+        > REG.PUT dotted 2 b ORDERED
+        -ERR the register takes versions as epoch.round, which REG.SEAL applies: send the version with a dot (5 is 0.5), or use another key
+        > REG.SEAL dotted 2
+        ~-ERR the register takes versions as epoch.round*
+        > REG.SEAL dotted 0.2
+        :1
+        > REG.INCRBY dotted 2 1 ORDERED
+        ~-ERR the register takes versions as epoch.round*
+        // What is not ordered, or a seal, decides nothing.
+        > REG.PUT r 5 v
+        +APPLIED
+        > REG.SEAL r 9
+        :0
+        > REG.PUT r 0.9 w ORDERED
+        +BUFFERED
+        > RENAME r s
+        +OK
+        > COPY s t
+        :1
+        > REG.PUT t 9 w ORDERED
+        ~-ERR the register takes versions as epoch.round*
+        > DEL t
+        :1
+        > REG.PUT t 1 w ORDERED
+        +APPLIED
         "#,
     );
 }

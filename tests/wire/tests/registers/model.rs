@@ -109,17 +109,48 @@ fn show((epoch, round): Version) -> String {
     if epoch == 0 { round.to_string() } else { format!("{epoch}.{round}") }
 }
 
-/// A register: the newest operation with its value, the lowest version of epoch 0 that is open, and what waits.
+/// The version that follows; none of the tests reaches the last round.
+fn after((epoch, round): Version) -> Version {
+    (epoch, round + 1)
+}
+
+/// How ordered versions are written: plain ones are taken one by one, dotted ones wait for a seal.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Order {
+    Plain,
+    Dotted,
+}
+
+impl Order {
+    fn write(self, (epoch, round): Version) -> String {
+        match self {
+            Order::Plain => round.to_string(),
+            Order::Dotted => format!("{epoch}.{round}"),
+        }
+    }
+}
+
+/// A register: the newest operation with its value, how it takes ordered versions, what is sealed, and what waits.
 #[derive(Clone, Default)]
 struct Model {
     current: Option<(Version, Operation, String)>,
-    closed_below: u64,
-    waiting: BTreeMap<u64, Operation>,
+    order: Option<Order>,
+    sealed: Version,
+    waiting: BTreeMap<Version, Operation>,
 }
+
+const OTHER_ORDER: &str = "-ERR the register takes";
 
 impl Model {
     fn value(&self) -> Option<&str> {
         self.current.as_ref().map(|(_, _, value)| &**value)
+    }
+
+    /// The lowest version that is not closed.
+    fn open_from(&self) -> Version {
+        let least = if self.order == Some(Order::Dotted) { (0, 0) } else { (0, 1) };
+        let next = self.current.as_ref().map_or((0, 0), |(version, ..)| after(*version));
+        self.sealed.max(next).max(if self.current.is_none() && self.sealed == (0, 0) { least } else { (0, 0) })
     }
 
     /// True when it could be applied.
@@ -132,60 +163,66 @@ impl Model {
             },
         };
         self.current = Some((version, operation.clone(), value));
-        self.closed_below = if version.0 > 0 { u64::MAX } else { self.closed_below.max(version.1 + 1) };
-        self.waiting.retain(|waiting, _| *waiting >= self.closed_below);
+        self.waiting.retain(|waiting, _| *waiting > version);
         true
     }
 
+    /// Applies what waits without a gap, where versions are taken one by one.
     fn go_on(&mut self) -> usize {
         let mut applied = 0;
-        while let Some(operation) = self.waiting.get(&self.closed_below).cloned() {
-            if !self.apply((0, self.closed_below), &operation) {
-                break;
-            }
+        while self.order == Some(Order::Plain)
+            && let next = self.open_from()
+            && let Some(operation) = self.waiting.get(&next).cloned()
+            && self.apply(next, &operation)
+        {
             applied += 1;
         }
         applied
     }
 
-    fn change(&mut self, version: Version, operation: &Operation, ordered: bool) -> &'static str {
-        let next = self.closed_below.max(1);
+    fn change(&mut self, version: Version, operation: &Operation, ordered: Option<Order>) -> &'static str {
+        if ordered.is_some() && self.order.is_some() && ordered != self.order {
+            return OTHER_ORDER;
+        }
         match &self.current {
             Some((current, by, _)) if *current == version => {
                 return if by == operation { "+DUPLICATE" } else { "+MISMATCH" };
             }
             Some((current, ..)) if version < *current => return "+STALE",
-            _ if version.0 == 0 && version.1 < self.closed_below => return "+STALE",
+            _ if version < self.sealed => return "+STALE",
             _ => {}
         }
-        let waiting = self.waiting.get(&version.1).filter(|_| version.0 == 0);
-        if waiting.is_some_and(|waiting| waiting != operation) {
+        if self.waiting.get(&version).is_some_and(|waiting| waiting != operation) {
             return "+MISMATCH";
         }
-        if ordered && version.1 != next {
-            self.waiting.insert(version.1, operation.clone());
+        if ordered == Some(Order::Dotted) || ordered == Some(Order::Plain) && version != self.open_from() {
+            self.order = ordered;
+            self.waiting.insert(version, operation.clone());
             return "+BUFFERED";
         }
         if !self.apply(version, operation) {
             return "-ERR the value of the register is not a whole number of 64 bits";
         }
+        self.order = self.order.or(ordered);
         self.go_on();
         "+APPLIED"
     }
 
-    fn seal(&mut self, below: u64) -> Result<usize, u64> {
-        if below <= self.closed_below.max(1) {
+    fn seal(&mut self, below: Version, written: Order) -> Result<usize, String> {
+        if self.order.is_some_and(|order| order != written) {
+            return Err(OTHER_ORDER.into());
+        }
+        if below <= self.open_from() {
             return Ok(0);
         }
         let (mut sealed, mut applied) = (self.clone(), 0);
         for (version, operation) in self.waiting.range(..below) {
-            if !sealed.apply((0, *version), operation) {
-                return Err(*version);
+            if !sealed.apply(*version, operation) {
+                return Err(format!("-ERR the buffered REG.INCRBY of version {} cannot be applied", show(*version)));
             }
             applied += 1;
         }
-        sealed.closed_below = sealed.closed_below.max(below);
-        sealed.waiting.retain(|waiting, _| *waiting >= below);
+        sealed.sealed = below;
         applied += sealed.go_on();
         *self = sealed;
         Ok(applied)
@@ -200,33 +237,52 @@ fn random_commands_agree_with_a_model() {
     for _ in 0..20_000 {
         let name = random.below(8);
         let key = format!("r{name}");
-        let near = models.get(&name).map_or(1, |model| model.closed_below.min(1 << 20)) as usize;
-        let round = (near + random.below(8)).saturating_sub(2) as u64;
+        let (epoch, near) = models.get(&name).map_or((0, 1), Model::open_from);
+        let round = (near as usize + random.below(8)).saturating_sub(2) as u64;
+        // Half of the keys are dotted, and some requests are of the other kind.
+        let written = if (name % 2 == 0) ^ random.one_in(20) { Order::Plain } else { Order::Dotted };
+        let version = match written {
+            Order::Plain => (0, round.max(1)),
+            Order::Dotted => (epoch + u64::from(random.one_in(10)), if random.one_in(10) { 0 } else { round }),
+        };
         match random.below(100) {
             0 => {
                 connection.run(&format!("DEL {key}"));
                 models.remove(&name);
             }
-            1..10 => {
-                let below = round.max(1);
+            1 => {
+                // Whatever it has comes back whole.
+                let payload = connection.run(&format!("DUMP {key}"));
+                if !payload.is_nil() {
+                    connection.run(&format!("DEL {key}"));
+                    assert_eq!(connection.run_with(&format!("RESTORE {key} 0"), &[payload.bytes()]).to_string(), "+OK");
+                }
+            }
+            2 => {
+                let blob = connection.run("REG.SNAPSHOT PREFIX r");
+                connection.run("FLUSHALL");
+                assert!(!connection.run_with("REG.RESTORE", &[blob.bytes()]).is_error());
+            }
+            3..13 => {
                 let model = models.entry(name).or_default();
-                let reply = connection.run(&format!("REG.SEAL {key} {below}")).to_string();
-                match model.seal(below) {
+                let reply = connection.run(&format!("REG.SEAL {key} {}", written.write(version))).to_string();
+                match model.seal(version, written) {
                     Ok(applied) => assert_eq!(reply, format!(":{applied}")),
-                    Err(version) => {
-                        let text = format!("-ERR the buffered REG.INCRBY of version {version} cannot be applied");
-                        assert!(reply.starts_with(&text), "{reply}");
-                    }
+                    Err(text) => assert!(reply.starts_with(&text), "{reply}"),
                 }
             }
             step => {
-                let (ordered, operation) = (step >= 40, Operation::random(&mut random));
-                let version = match ordered {
-                    true => (0, round.max(1)),
-                    false => (if random.one_in(40) { random.below(3) as u64 } else { 0 }, round),
+                let (is_ordered, operation) = (step >= 40, Operation::random(&mut random));
+                let (version, written, ordered) = match is_ordered {
+                    true => (version, written.write(version), Some(written)),
+                    false => {
+                        let version = (if random.one_in(40) { epoch + random.below(3) as u64 } else { epoch }, round);
+                        (version, show(version), None)
+                    }
                 };
-                let reply = connection.run(&operation.line(&key, &show(version), ordered)).to_string();
-                assert_eq!(reply, models.entry(name).or_default().change(version, &operation, ordered));
+                let reply = connection.run(&operation.line(&key, &written, is_ordered)).to_string();
+                let expected = models.entry(name).or_default().change(version, &operation, ordered);
+                assert!(reply.starts_with(expected), "{reply}, not {expected}");
             }
         }
         let model = models.get(&name).cloned().unwrap_or_default();
@@ -235,5 +291,39 @@ fn random_commands_agree_with_a_model() {
             None => "(nil)".to_owned(),
         };
         assert_eq!(connection.run(&format!("REG.GET {key}")).to_string(), expected);
+    }
+}
+
+/// Operations of several epochs in any order, each once or twice, and then one seal: as if they had come in order.
+#[test]
+fn dotted_operations_come_to_what_they_do_in_order() {
+    let Some(session) = start() else { return };
+    let (mut connection, mut random) = (session.connect(), Random::from_env());
+    for round in 0..40 {
+        let (key, mut operations) = (format!("r{round}"), BTreeMap::new());
+        for _ in 0..random.below(200) + 1 {
+            let version = (random.below(3) as u64, random.below(100) as u64);
+            let operation = match random.one_in(4) {
+                true => Operation::Put(random.below(1_000).to_string()),
+                false => Operation::Add(random.below(2_000) as i64 - 1_000),
+            };
+            operations.insert(version, operation);
+        }
+        let sum = operations.values().fold(0, |sum, operation| match operation {
+            Operation::Put(value) => value.parse().expect("it is a number"),
+            Operation::Add(number) => sum + number,
+        });
+        let lines: Vec<String> = operations
+            .iter()
+            .map(|(version, operation)| operation.line(&key, &Order::Dotted.write(*version), true))
+            .collect();
+        let replies = send(&mut connection, &shuffled(&lines, &mut random));
+        assert!(replies.iter().all(|reply| reply == "+BUFFERED"), "{replies:?}");
+        assert!(connection.run(&format!("REG.GET {key}")).is_nil());
+        assert_eq!(connection.run(&format!("REG.SEAL {key} 3.0")).integer(), operations.len() as i64);
+        let last = *operations.keys().next_back().expect("there is one");
+        assert_eq!(connection.run(&format!("REG.GET {key}")).to_string(), format!("[\"{sum}\", \"{}\"]", show(last)));
+        let again = send(&mut connection, &lines);
+        assert!(again.iter().all(|reply| reply == "+STALE" || reply == "+DUPLICATE"), "{again:?}");
     }
 }

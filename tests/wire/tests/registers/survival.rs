@@ -23,7 +23,15 @@ fn a_version_counts_once_across_a_restart() {
     let dir = fresh_dir();
     let server = start(&dir);
     let mut connection = server.connect();
-    for line in ["REG.INCRBY n 1 5 ORDERED", "REG.INCRBY n 3 7 ORDERED", "REG.PUT p 1.4 v", "REG.SEAL s 9"] {
+    for line in
+        ["REG.INCRBY n 1 5 ORDERED", "REG.INCRBY n 3 7 ORDERED", "REG.PUT p 1.4 v", "REG.SEAL s 9"].into_iter().chain([
+            "REG.PUT d 0.7 a ORDERED",
+            "REG.PUT d 2.1 b ORDERED",
+            "REG.SEAL d 1.0",
+            "REG.SEAL e 3.0",
+            "REG.PUT o 1 v ORDERED",
+        ])
+    {
         assert!(!connection.run(line).is_error());
     }
     server.kill();
@@ -40,6 +48,15 @@ fn a_version_counts_once_across_a_restart() {
         ("REG.PUT p 900 v", "+STALE"),
         ("REG.PUT s 8 v", "+STALE"),
         ("REG.PUT s 9 v ORDERED", "+APPLIED"),
+        ("REG.GET d", "[\"a\", \"7\"]"),
+        ("REG.PUT d 0.9 v", "+STALE"),
+        ("REG.PUT d 2.1 c ORDERED", "+MISMATCH"),
+        ("REG.SEAL d 2.2", ":1"),
+        ("REG.PUT e 2.9 v", "+STALE"),
+        (
+            "REG.SEAL o 0.5",
+            "-ERR the register takes plain versions one by one (1, 2, 3): send the version without a dot, or use another key",
+        ),
     ] {
         assert_eq!(connection.run(line).to_string(), reply, "{line}");
     }
@@ -112,7 +129,8 @@ fn some_write(random: &mut Random) -> String {
         3 => format!("EXPIRE r{name} 10000"),
         4 => format!("REG.SEAL r{name} {}", version + 1),
         5..9 => format!("REG.INCRBY r{name} {version} {}{ordered}", random.below(100)),
-        9 => format!("REG.PUT r{name} {}.{version} {value}", random.below(2)),
+        9 if name % 3 == 0 => format!("REG.SEAL r{name} {}.{version}", random.below(2)),
+        9 => format!("REG.PUT r{name} {}.{version} {value}{ordered}", random.below(2)),
         _ => format!("REG.PUT r{name} {version} {value}{ordered}"),
     }
 }

@@ -62,7 +62,6 @@ fn what_would_give_it_another_name_or_life_is_refused() {
         "COPY s t",
         "COPY s t DB 1 REPLACE",
         "MOVE s 1",
-        "DUMP s",
         "EXPIRE s 100",
         "EXPIRE s -1",
         "EXPIRE s 0",

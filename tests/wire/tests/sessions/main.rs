@@ -10,6 +10,7 @@ mod keyspace;
 mod limits;
 mod model;
 mod open;
+mod payloads;
 mod requests;
 mod retry;
 mod survival;

@@ -52,20 +52,21 @@ impl<'a> Accumulator<'a> {
     /// Applies buffered operations from that version on, up to the first gap or the first operation that cannot be
     /// applied.
     pub fn apply_without_gap(&mut self, register: RegisterRef<'a>, from: u64) {
-        let mut next = Some(from);
-        for (version, operation) in register.buffered_from(from) {
-            if next != Some(version) || self.apply(Version::of_round(version), operation).is_err() {
+        let mut next = Some(Version::of_round(from));
+        for (version, operation) in register.buffered_from(Version::of_round(from)) {
+            if next != Some(version) || self.apply(version, operation).is_err() {
                 break;
             }
-            next = version.checked_add(1);
+            next = version.successor();
         }
     }
 
     /// Applies all buffered operations below that version, ignoring gaps. An error says which version cannot be
     /// applied, and why.
-    pub fn apply_below(&mut self, register: RegisterRef<'a>, below: u64) -> Result<(), (u64, Unfit)> {
-        for (version, operation) in register.buffered_from(0).take_while(|(version, _)| *version < below) {
-            self.apply(Version::of_round(version), operation).map_err(|unfit| (version, unfit))?;
+    pub fn apply_below(&mut self, register: RegisterRef<'a>, below: Version) -> Result<(), (Version, Unfit)> {
+        let from_first = register.buffered_from(Version::of_round(0));
+        for (version, operation) in from_first.take_while(|(version, _)| *version < below) {
+            self.apply(version, operation).map_err(|unfit| (version, unfit))?;
         }
         Ok(())
     }

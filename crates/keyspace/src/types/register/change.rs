@@ -2,7 +2,7 @@
 //! refuses to know how each form is laid out.
 
 use super::packed::VALUE_BYTES_MAX;
-use super::{Current, Operation, Register, RegisterRef, TYPE, Version, packed};
+use super::{Current, Operation, Order, Register, RegisterRef, TYPE, Version, packed};
 use crate::encoding::{BadEffect, Reader, put_bytes, put_number, put_signed};
 use crate::types::{Applied, Entry, Fate, Object};
 
@@ -11,10 +11,12 @@ use crate::types::{Applied, Entry, Fate, Object};
 pub enum Change<'a> {
     /// The newest version. Buffered operations up to it are dropped: they were applied, or overtaken.
     Set(Current<'a>),
-    /// An operation is buffered, with this version of epoch 0, from 1 on.
-    Buffer { version: u64, operation: Operation<'a> },
-    /// The versions of epoch 0 below this one are closed.
-    Seal { below: u64 },
+    /// An operation is buffered. From now on the register takes ordered versions in this way.
+    Buffer { version: Version, order: Order, operation: Operation<'a> },
+    /// The versions below this one are closed.
+    Seal { below: Version },
+    /// From now on the register, which exists, takes ordered versions in this way.
+    Order(Order),
 }
 
 /// The first byte of an encoded change. IMPORTANT: append only; journals on disk hold these numbers.
@@ -22,6 +24,15 @@ mod tag {
     pub(super) const SET: u8 = 1;
     pub(super) const BUFFER: u8 = 2;
     pub(super) const SEAL: u8 = 3;
+    pub(super) const ORDER: u8 = 4;
+    pub(super) const BUFFER_UNTIL_SEALED: u8 = 5;
+    pub(super) const SEAL_EPOCH: u8 = 6;
+}
+
+/// Encodings of an order. IMPORTANT: append only; journals on disk contain these numbers.
+mod order {
+    pub(super) const ONE_BY_ONE: u8 = 1;
+    pub(super) const UNTIL_SEALED: u8 = 2;
 }
 
 /// Encodings of an operation. IMPORTANT: append only; journals on disk contain these numbers.
@@ -38,15 +49,28 @@ impl<'a> Change<'a> {
                 out.push(tag::SET);
                 put_current(current, out);
             }
-            Change::Buffer { version, operation } => {
+            Change::Buffer { version, order: Order::OneByOne, operation } => {
                 out.push(tag::BUFFER);
-                put_number(version, out);
+                put_number(version.round, out);
                 put_operation(operation, out);
             }
-            Change::Seal { below } => {
-                out.push(tag::SEAL);
-                put_number(below, out);
+            Change::Buffer { version, order: Order::UntilSealed, operation } => {
+                out.push(tag::BUFFER_UNTIL_SEALED);
+                put_number(version.epoch, out);
+                put_number(version.round, out);
+                put_operation(operation, out);
             }
+            Change::Seal { below: Version { epoch: 0, round } } => {
+                out.push(tag::SEAL);
+                put_number(round, out);
+            }
+            Change::Seal { below: Version { epoch, round } } => {
+                out.push(tag::SEAL_EPOCH);
+                put_number(epoch, out);
+                put_number(round, out);
+            }
+            Change::Order(Order::OneByOne) => out.extend_from_slice(&[tag::ORDER, order::ONE_BY_ONE]),
+            Change::Order(Order::UntilSealed) => out.extend_from_slice(&[tag::ORDER, order::UNTIL_SEALED]),
         }
     }
 
@@ -55,16 +79,35 @@ impl<'a> Change<'a> {
             tag::SET => Ok(Change::Set(current(reader)?)),
             tag::BUFFER => match reader.number()? {
                 0 => Err(BadEffect::OutOfRange),
-                version => Ok(Change::Buffer { version, operation: read_operation(reader)? }),
+                round => {
+                    let version = Version::of_round(round);
+                    Ok(Change::Buffer { version, order: Order::OneByOne, operation: read_operation(reader)? })
+                }
             },
-            tag::SEAL => Ok(Change::Seal { below: reader.number()? }),
+            tag::BUFFER_UNTIL_SEALED => {
+                let version = Version { epoch: reader.number()?, round: reader.number()? };
+                Ok(Change::Buffer { version, order: Order::UntilSealed, operation: read_operation(reader)? })
+            }
+            tag::SEAL => Ok(Change::Seal { below: Version::of_round(reader.number()?) }),
+            tag::SEAL_EPOCH => match reader.number()? {
+                0 => Err(BadEffect::OutOfRange),
+                epoch => Ok(Change::Seal { below: Version { epoch, round: reader.number()? } }),
+            },
+            tag::ORDER => match reader.byte()? {
+                order::ONE_BY_ONE => Ok(Change::Order(Order::OneByOne)),
+                order::UNTIL_SEALED => Ok(Change::Order(Order::UntilSealed)),
+                _ => Err(BadEffect::OutOfRange),
+            },
             unknown => Err(BadEffect::UnknownChange(TYPE.tag, unknown)),
         }
     }
 
     #[inline]
     pub(in crate::types) fn fate(&self) -> Fate {
-        Fate::Gains { replaces: false }
+        match self {
+            Change::Set(_) | Change::Buffer { .. } | Change::Seal { .. } => Fate::Gains { replaces: false },
+            Change::Order(_) => Fate::Amended,
+        }
     }
 
     pub(in crate::types) fn event(&self) -> &'static str {
@@ -74,6 +117,8 @@ impl<'a> Change<'a> {
                 "reg.incrby"
             }
             Change::Seal { .. } => "reg.seal",
+            // It comes with the operation that decided it.
+            Change::Order(_) => "",
         }
     }
 
@@ -86,10 +131,11 @@ impl<'a> Change<'a> {
                 set(entry, current);
                 true
             }
-            Change::Buffer { version, operation } => {
-                change_whole(entry, |register| register.buffer(version, operation))
+            Change::Buffer { version, order, operation } => {
+                change_whole(entry, |register| register.buffer(version, order, operation))
             }
             Change::Seal { below } => change_whole(entry, |register| register.seal(below)),
+            Change::Order(order) => set_order(entry, order),
         };
         Applied::counted(is_made.into())
     }
@@ -98,25 +144,26 @@ impl<'a> Change<'a> {
     #[inline]
     pub(in crate::types) fn create(&self, name: &[u8]) -> Option<(Entry, Applied)> {
         let entry = match *self {
-            Change::Set(current) => create(name, current, None),
-            Change::Buffer { version, operation } => {
+            Change::Set(current) => create(name, None, current, None),
+            Change::Buffer { version, order, operation } => {
                 let mut register = Register::default();
-                register.buffer(version, operation).then(|| whole(name, register, None))?
+                register.buffer(version, order, operation).then(|| whole(name, register, None))?
             }
             Change::Seal { below } => {
                 let mut register = Register::default();
                 register.seal(below).then(|| whole(name, register, None))?
             }
+            Change::Order(_) => return None,
         };
         Some((entry, Applied::counted(1)))
     }
 }
 
 /// Creates an entry for a register with one version and no buffer.
-pub(super) fn create(name: &[u8], current: Current<'_>, deadline: Option<u64>) -> Entry {
+pub(super) fn create(name: &[u8], order: Option<Order>, current: Current<'_>, deadline: Option<u64>) -> Entry {
     match current.value.len() <= VALUE_BYTES_MAX {
-        true => packed::create(name, current, deadline),
-        false => whole(name, Register::of(current), deadline),
+        true => packed::create(name, order, current, deadline),
+        false => whole(name, Register::of(order, current), deadline),
     }
 }
 
@@ -132,12 +179,33 @@ fn set(entry: &mut Entry, current: Current<'_>) {
         Some(Object::Register(register)) => {
             register.set(current);
             if is_short && register.is_plain() {
-                packed::set(entry, current);
+                let order = register.order();
+                packed::set(entry, order, current);
             }
         }
         Some(_) => panic!("a change of a register was recorded for another type"),
-        None if is_short => packed::set(entry, current),
-        None => entry.set_object(Box::new(Object::Register(Register::of(current)))),
+        None => {
+            let order = packed::order(entry.body());
+            match is_short {
+                true => packed::set(entry, order, current),
+                false => entry.set_object(Box::new(Object::Register(Register::of(order, current)))),
+            }
+        }
+    }
+}
+
+/// Decides how a register takes ordered versions. Returns false when that was decided otherwise.
+fn set_order(entry: &mut Entry, order: Order) -> bool {
+    match entry.object_mut() {
+        Some(Object::Register(register)) => register.set_order(order),
+        Some(_) => panic!("a change of a register was recorded for another type"),
+        None => match packed::order(entry.body()) {
+            None => {
+                packed::set_order(entry, order);
+                true
+            }
+            Some(decided) => decided == order,
+        },
     }
 }
 
@@ -147,7 +215,7 @@ fn change_whole(entry: &mut Entry, change: impl FnOnce(&mut Register) -> bool) -
         Some(Object::Register(register)) => change(register),
         Some(_) => panic!("a change of a register was recorded for another type"),
         None => {
-            let mut register = Register::of(packed::read(entry.body()));
+            let mut register = Register::of(packed::order(entry.body()), packed::read(entry.body()));
             let is_changed = change(&mut register);
             if is_changed {
                 entry.set_object(Box::new(Object::Register(register)));
@@ -221,7 +289,7 @@ pub(super) fn read_operation<'a>(reader: &mut Reader<'a>) -> Result<Operation<'a
 /// The register behind an entry, for [`super::image`].
 pub(super) fn finished(name: &[u8], register: Register, deadline: Option<u64>) -> Entry {
     match RegisterRef::Whole(&register).current() {
-        Some(current) if register.is_plain() => create(name, current, deadline),
+        Some(current) if register.is_plain() => create(name, register.order(), current, deadline),
         _ => whole(name, register, deadline),
     }
 }

@@ -8,8 +8,10 @@ use crate::encoding::{BadEffect, Reader, put_bytes, put_deadline, put_number};
 use crate::types::{Entry, Shapes};
 use std::fmt::{self, Display, Formatter};
 
-/// The beginning of a blob. The last byte is the version of the format.
-const MAGIC: [u8; 8] = *b"HFREGS\0\x01";
+/// The beginning of a blob. The last byte is the version of the format. Version 1 has registers that do not say how they
+/// take ordered versions; it is still read.
+const MAGIC: [u8; 8] = *b"HFREGS\0\x02";
+const OLDEST_VERSION: u8 = 1;
 const CHECKSUM_BYTES: usize = 4;
 
 mod scope {
@@ -167,10 +169,12 @@ impl From<BadEffect> for BadCheckpoint {
 impl<'a> Checkpoint<'a> {
     /// Reads and checks a whole blob of untrusted bytes.
     pub fn check(bytes: &'a [u8]) -> Result<Checkpoint<'a>, BadCheckpoint> {
-        match bytes.split_at_checked(MAGIC.len()) {
-            Some((begin, _)) if begin == MAGIC => {}
-            Some((begin, _)) if begin[..MAGIC.len() - 1] == MAGIC[..MAGIC.len() - 1] => {
-                return Err(BadCheckpoint::UnknownFormat(begin[MAGIC.len() - 1]));
+        let [name @ .., newest] = &MAGIC;
+        match bytes.split_at_checked(name.len()) {
+            Some((begin, [version, ..])) if begin == name => {
+                if !(OLDEST_VERSION..=*newest).contains(version) {
+                    return Err(BadCheckpoint::UnknownFormat(*version));
+                }
             }
             _ => return Err(BadCheckpoint::NoSnapshot),
         }
@@ -261,7 +265,7 @@ pub fn version(entry: &Entry) -> Option<Version> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::register::{Change, Current, Operation};
+    use crate::types::register::{Change, Current, Operation, Order};
     use test_random::Random;
 
     fn entry(name: &[u8], changes: &[Change<'_>], deadline: Option<u64>) -> Entry {
@@ -275,14 +279,42 @@ mod tests {
 
     fn some_registers() -> Vec<Entry> {
         let set = |epoch, round, added, value| Change::Set(Current { version: Version { epoch, round }, added, value });
-        let put = |version, value| Change::Buffer { version, operation: Operation::Put(value) };
+        let buffer = |version, order, value| Change::Buffer { version, order, operation: Operation::Put(value) };
+        let put = |round, value| buffer(Version::of_round(round), Order::OneByOne, value);
+        let later = |epoch, round, value| buffer(Version { epoch, round }, Order::UntilSealed, value);
         vec![
             entry(b"a/1", &[set(0, 5, None, b"v")], None),
             entry(b"a/2", &[set(7, 300, Some(-9), b"41"), set(7, 301, Some(1), b"42")], Some(1_763_172_000_000)),
             entry(b"a/3", &[put(4, b"x"), put(9, b"")], None),
-            entry(b"a/4", &[Change::Seal { below: 40 }, put(41, &[7; 5_000])], Some(5)),
+            entry(b"a/4", &[Change::Seal { below: Version::of_round(40) }, put(41, &[7; 5_000])], Some(5)),
             entry(b"a/5", &[set(0, 0, None, &[1; 10_000])], None),
+            entry(b"a/6", &[set(0, 5, None, b"v"), Change::Order(Order::OneByOne)], None),
+            entry(b"a/7", &[later(2, 0, b"x"), later(2, 9, b""), later(3, 1, b"y")], Some(9)),
+            entry(b"a/8", &[set(1, 5, None, b"v"), Change::Seal { below: Version { epoch: 4, round: 0 } }], None),
         ]
+    }
+
+    fn names() -> Vec<Vec<u8>> {
+        some_registers().iter().map(|entry| entry.name().to_vec()).collect()
+    }
+
+    /// A blob as format 1 had it, byte by byte: a register with a version, one with a seal and a buffer.
+    #[test]
+    fn a_blob_of_the_first_format_is_read() {
+        let mut old = b"HFREGS\0\x01\x01\x02a/\x01\x01p".to_vec();
+        old.extend_from_slice(b"\x01\x03a/1\x00\x06\x00\x01\x00\x05\x01v");
+        old.extend_from_slice(b"\x01\x03a/2\x00\x08\x00\x06\x28\x01\x29\x00\x01w");
+        old.extend_from_slice(b"\x00\x02");
+        let checksum = crc32c::crc32c(&old).to_le_bytes();
+        old.extend_from_slice(&checksum);
+        let checkpoint = Checkpoint::check(&old).unwrap();
+        assert_eq!((checkpoint.position, checkpoint.count), (Some(&b"p"[..]), 2));
+        let entries: Vec<Entry> = checkpoint.registers().map(|saved| saved.entry()).collect();
+        let orders: Vec<Option<Order>> = entries.iter().map(|entry| register(entry).order()).collect();
+        assert_eq!(orders, [None, Some(Order::OneByOne)]);
+        assert_eq!(register(&entries[0]).current().map(|current| current.value), Some(&b"v"[..]));
+        assert_eq!(register(&entries[1]).sealed(), Some(Version::of_round(40)));
+        assert_eq!(register(&entries[1]).buffered(Version::of_round(41)), Some(Operation::Put(b"w")));
     }
 
     fn blob(scope: &Scope, position: Option<&[u8]>) -> Vec<u8> {
@@ -296,16 +328,17 @@ mod tests {
 
     #[test]
     fn a_blob_holds_every_register_whole() {
-        let keys = Scope::Keys(["a/1", "a/2", "a/3", "a/4", "a/5", "b"].map(|name| name.as_bytes().to_vec()).to_vec());
-        for scope in [Scope::Everything, Scope::Prefix(b"a/".to_vec()), keys] {
+        let mut names = names();
+        names.push(b"b".to_vec());
+        for scope in [Scope::Everything, Scope::Prefix(b"a/".to_vec()), Scope::Keys(names)] {
             for position in [None, Some(&b""[..]), Some(b"offset 7")] {
                 let blob = blob(&scope, position);
                 let checkpoint = Checkpoint::check(&blob).unwrap();
                 assert_eq!((&checkpoint.scope, checkpoint.position), (&scope, position));
                 let mut registers: Vec<Saved<'_>> = checkpoint.registers().collect();
-                assert_eq!(checkpoint.count, 5);
+                assert_eq!(checkpoint.count, 8);
                 registers.sort_by_key(|saved| saved.name);
-                assert_eq!(registers.len(), 5);
+                assert_eq!(registers.len(), 8);
                 for (saved, entry) in registers.iter().zip(some_registers()) {
                     let mut image = Vec::new();
                     image::write(&entry, &Shapes::default(), &mut image);
@@ -333,7 +366,8 @@ mod tests {
         let error = |bytes: &[u8]| Checkpoint::check(bytes).unwrap_err();
         assert_eq!(error(b""), BadCheckpoint::NoSnapshot);
         assert_eq!(error(b"some other string"), BadCheckpoint::NoSnapshot);
-        assert_eq!(error(b"HFREGS\0\x02more"), BadCheckpoint::UnknownFormat(2));
+        assert_eq!(error(b"HFREGS\0\x03more"), BadCheckpoint::UnknownFormat(3));
+        assert_eq!(error(b"HFREGS\0\0more"), BadCheckpoint::UnknownFormat(0));
         assert_eq!(error(b"HFREGS\0\x01"), BadCheckpoint::Damaged);
     }
 
@@ -367,7 +401,7 @@ mod tests {
     #[test]
     fn a_forged_blob_is_refused_or_read() {
         let mut random = Random::new();
-        let keys = Scope::Keys(["a/1", "a/2", "a/3", "a/4", "a/5"].map(|name| name.as_bytes().to_vec()).to_vec());
+        let keys = Scope::Keys(names());
         let (mut refused, mut read) = (0, 0);
         for round in 0..4_000 {
             let scope = [Scope::Everything, Scope::Prefix(b"a/".to_vec()), keys.clone()][round % 3].clone();

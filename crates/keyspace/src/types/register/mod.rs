@@ -2,8 +2,8 @@
 //! whatever form a register has (`packed`, `whole`). Knows versions and operations; refuses to know commands, and how
 //! much may be buffered.
 //!
-//! All buffered versions of epoch 0 are ahead: none is below the next one. The next one itself is buffered only if it
-//! cannot be applied, such as an addition to a value that is not a number.
+//! All buffered versions are open: above the newest one, and not below the seal. Of versions that are taken one by one,
+//! the next one is buffered only if it cannot be applied, such as an addition to a value that is not a number.
 
 mod accumulator;
 mod change;
@@ -16,7 +16,7 @@ mod whole;
 
 pub use accumulator::{Accumulator, Unfit};
 pub use change::Change;
-pub use version::Version;
+pub use version::{Order, Version};
 pub use whole::Register;
 
 use super::{Entry, FREED_AT_ONCE_MAX, Object, ValueType};
@@ -90,7 +90,7 @@ pub fn register(entry: &Entry) -> RegisterRef<'_> {
     match entry.object() {
         Some(Object::Register(register)) => RegisterRef::Whole(register),
         Some(_) => panic!("the entry holds no register"),
-        None => RegisterRef::Packed(packed::read(entry.body())),
+        None => RegisterRef::Packed(packed::read(entry.body()), packed::order(entry.body())),
     }
 }
 
@@ -101,10 +101,19 @@ fn register_of(object: &Object) -> Option<&Register> {
     }
 }
 
+/// The lowest version that a seal can be above, in a register without a version: those taken one by one begin at 1.
+fn least_version(order: Option<Order>) -> Version {
+    match order {
+        None | Some(Order::OneByOne) => Version::of_round(1),
+        Some(Order::UntilSealed) => Version::of_round(0),
+    }
+}
+
 /// A readable register.
 #[derive(Clone, Copy)]
 pub enum RegisterRef<'a> {
-    Packed(Current<'a>),
+    /// Without a seal and a buffer.
+    Packed(Current<'a>, Option<Order>),
     Whole(&'a Register),
 }
 
@@ -113,26 +122,41 @@ impl<'a> RegisterRef<'a> {
     #[inline]
     pub fn current(&self) -> Option<Current<'a>> {
         match self {
-            RegisterRef::Packed(current) => Some(*current),
+            RegisterRef::Packed(current, _) => Some(*current),
             RegisterRef::Whole(register) => register.current(),
         }
     }
 
-    /// The next version of epoch 0; `None` when there is none any more.
+    /// How it takes ordered versions; `None` before the first of them.
     #[inline]
-    pub fn next(&self) -> Option<u64> {
-        let sealed = self.sealed().unwrap_or(1);
-        match self.current() {
-            None => Some(sealed),
-            Some(current) => current.version.next().map(|next| next.max(sealed)),
+    pub fn order(&self) -> Option<Order> {
+        match self {
+            RegisterRef::Packed(_, order) => *order,
+            RegisterRef::Whole(register) => register.order(),
         }
     }
 
-    /// The first version of epoch 0 that is not sealed, if the seal is ahead of the newest version.
+    /// The lowest version that is not closed; `None` when there is none any more.
     #[inline]
-    pub fn sealed(&self) -> Option<u64> {
+    pub fn open_from(&self) -> Option<Version> {
+        let least = self.sealed().unwrap_or_else(|| least_version(self.order()));
+        match self.current() {
+            None => Some(least),
+            Some(current) => current.version.successor().map(|next| next.max(least)),
+        }
+    }
+
+    /// The next of the versions that are taken one by one; `None` when there is none any more.
+    #[inline]
+    pub fn next(&self) -> Option<u64> {
+        self.open_from().filter(|next| next.epoch == 0).map(|next| next.round)
+    }
+
+    /// The first version that is not sealed, if the seal is ahead of the newest version.
+    #[inline]
+    pub fn sealed(&self) -> Option<Version> {
         match self {
-            RegisterRef::Packed(_) => None,
+            RegisterRef::Packed(..) => None,
             RegisterRef::Whole(register) => register.sealed(),
         }
     }
@@ -141,15 +165,15 @@ impl<'a> RegisterRef<'a> {
     #[inline]
     pub fn is_closed(&self, version: Version) -> bool {
         self.current().is_some_and(|current| version <= current.version)
-            || self.sealed().is_some_and(|sealed| version < Version::of_round(sealed))
+            || self.sealed().is_some_and(|sealed| version < sealed)
     }
 
     /// The buffered operation of a version.
     #[inline]
     pub fn buffered(&self, version: Version) -> Option<Operation<'a>> {
         match self {
-            RegisterRef::Whole(register) if version.epoch == 0 => register.buffered(version.round),
-            RegisterRef::Packed(_) | RegisterRef::Whole(_) => None,
+            RegisterRef::Whole(register) => register.buffered(version),
+            RegisterRef::Packed(..) => None,
         }
     }
 
@@ -157,15 +181,15 @@ impl<'a> RegisterRef<'a> {
     #[inline]
     pub fn buffered_len(&self) -> usize {
         match self {
-            RegisterRef::Packed(_) => 0,
+            RegisterRef::Packed(..) => 0,
             RegisterRef::Whole(register) => register.buffered_len(),
         }
     }
 
     /// The buffered operations from that version on, in order.
-    pub fn buffered_from(&self, version: u64) -> impl Iterator<Item = (u64, Operation<'a>)> + use<'a> {
+    pub fn buffered_from(&self, version: Version) -> impl Iterator<Item = (Version, Operation<'a>)> + use<'a> {
         let register = match *self {
-            RegisterRef::Packed(_) => None,
+            RegisterRef::Packed(..) => None,
             RegisterRef::Whole(register) => Some(register),
         };
         register.into_iter().flat_map(move |register| register.buffered_from(version))

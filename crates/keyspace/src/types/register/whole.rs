@@ -1,7 +1,7 @@
 //! A register behind a pointer: one with a buffer, a seal ahead of its version, or a long value. Knows what is dropped
 //! when a version overtakes it; refuses to know when an operation is applied.
 
-use super::{Current, Operation, RegisterRef, Version};
+use super::{Current, Operation, Order, RegisterRef, Version};
 use crate::storage::size_class::size_class;
 use std::collections::BTreeMap;
 
@@ -9,9 +9,11 @@ use std::collections::BTreeMap;
 #[derive(Clone, Default)]
 pub struct Register {
     current: Option<Held>,
-    /// The versions of epoch 0 below this one are closed; 0 when the current version implies as much.
-    sealed: u64,
-    buffer: BTreeMap<u64, Kept>,
+    /// How it takes ordered versions. What is buffered is of this kind.
+    order: Option<Order>,
+    /// The versions below this one are closed; `None` when the current version implies as much.
+    sealed: Option<Version>,
+    buffer: BTreeMap<Version, Kept>,
     /// The size of the buffered operations.
     buffer_bytes: usize,
 }
@@ -49,8 +51,8 @@ impl Kept {
 
 impl Register {
     /// Creates a register with only this version.
-    pub(super) fn of(current: Current<'_>) -> Register {
-        let mut register = Register::default();
+    pub(super) fn of(order: Option<Order>, current: Current<'_>) -> Register {
+        let mut register = Register { order, ..Register::default() };
         register.set(current);
         register
     }
@@ -61,11 +63,21 @@ impl Register {
         Some(Current { version: *version, added: *added, value })
     }
 
-    pub(super) fn sealed(&self) -> Option<u64> {
-        (self.sealed > 0).then_some(self.sealed)
+    #[inline]
+    pub(super) fn order(&self) -> Option<Order> {
+        self.order
     }
 
-    pub(super) fn buffered(&self, version: u64) -> Option<Operation<'_>> {
+    /// Decides how it takes ordered versions. Returns false, with nothing changed, when that was decided otherwise.
+    pub(super) fn set_order(&mut self, order: Order) -> bool {
+        *self.order.get_or_insert(order) == order
+    }
+
+    pub(super) fn sealed(&self) -> Option<Version> {
+        self.sealed
+    }
+
+    pub(super) fn buffered(&self, version: Version) -> Option<Operation<'_>> {
         self.buffer.get(&version).map(Kept::operation)
     }
 
@@ -73,7 +85,7 @@ impl Register {
         self.buffer.len()
     }
 
-    pub(super) fn buffered_from(&self, version: u64) -> impl Iterator<Item = (u64, Operation<'_>)> {
+    pub(super) fn buffered_from(&self, version: Version) -> impl Iterator<Item = (Version, Operation<'_>)> {
         self.buffer.range(version..).map(|(version, kept)| (*version, kept.operation()))
     }
 
@@ -87,14 +99,14 @@ impl Register {
         let sampled = self.buffer.len().min(samples);
         let sampled_bytes: usize = self.buffer.values().take(sampled).map(|kept| size_class(kept.bytes())).sum();
         // A node of the tree has room for 11 entries and is two thirds full.
-        let entry = size_of::<(u64, Kept)>() * 3 / 2;
+        let entry = size_of::<(Version, Kept)>() * 3 / 2;
         let each = if sampled == 0 { 0 } else { sampled_bytes.div_ceil(sampled) + entry };
         value + self.buffer.len() * each
     }
 
     /// True when it has only a version, so that it can be packed.
     pub(super) fn is_plain(&self) -> bool {
-        self.current.is_some() && self.sealed == 0 && self.buffer.is_empty()
+        self.current.is_some() && self.sealed.is_none() && self.buffer.is_empty()
     }
 
     /// Sets the newest version; buffered operations up to it are dropped.
@@ -108,25 +120,24 @@ impl Register {
             }
             None => self.current = Some(Held { version, added, value: value.to_vec() }),
         }
-        match version.next() {
+        match version.successor() {
             Some(next) => {
-                if self.sealed <= next {
-                    self.sealed = 0;
-                }
+                self.sealed = self.sealed.filter(|sealed| *sealed > next);
                 self.drop_buffered_below(next);
             }
-            // There are no more versions of epoch 0.
+            // There are no more versions.
             None => {
-                self.sealed = 0;
+                self.sealed = None;
                 self.buffer.clear();
                 self.buffer_bytes = 0;
             }
         }
     }
 
-    /// Buffers an operation. Returns false, with nothing changed, when its version is closed; a recorded one never is.
-    pub(super) fn buffer(&mut self, version: u64, operation: Operation<'_>) -> bool {
-        if RegisterRef::Whole(self).next().is_none_or(|next| version < next) {
+    /// Buffers an operation. Returns false, with nothing changed, when its version is closed, or the register takes
+    /// ordered versions otherwise; a recorded one is always buffered.
+    pub(super) fn buffer(&mut self, version: Version, order: Order, operation: Operation<'_>) -> bool {
+        if RegisterRef::Whole(self).is_closed(version) || !self.set_order(order) {
             return false;
         }
         let kept = match operation {
@@ -140,18 +151,17 @@ impl Register {
         true
     }
 
-    /// Closes the versions of epoch 0 below this one. Returns false, with nothing changed, when they are closed
-    /// already.
-    pub(super) fn seal(&mut self, below: u64) -> bool {
-        if RegisterRef::Whole(self).next().is_none_or(|next| below <= next) {
+    /// Closes the versions below this one. Returns false, with nothing changed, when they are closed already.
+    pub(super) fn seal(&mut self, below: Version) -> bool {
+        if RegisterRef::Whole(self).open_from().is_none_or(|open| below <= open) {
             return false;
         }
-        self.sealed = below;
+        self.sealed = Some(below);
         self.drop_buffered_below(below);
         true
     }
 
-    fn drop_buffered_below(&mut self, version: u64) {
+    fn drop_buffered_below(&mut self, version: Version) {
         while let Some(first) = self.buffer.first_entry().filter(|first| *first.key() < version) {
             self.buffer_bytes -= first.remove().bytes();
         }

@@ -1,5 +1,5 @@
-//! A whole session: as the bytes in snapshots, and as DEBUG DIGEST hashes it. docs/effect-format.md describes the
-//! bytes.
+//! A whole session: as the bytes in snapshots, effects and DUMP, and as DEBUG DIGEST hashes it. docs/effect-format.md
+//! describes the bytes.
 
 use super::answers::Answer;
 use super::change::{check_capabilities, digest as request_digest, flag, put_digest, shown_number};
@@ -92,6 +92,18 @@ pub(super) fn check(reader: &mut Reader<'_>) -> Result<(), BadEffect> {
     }
 }
 
+/// True for a checked image that a client may restore: its answers will be sent to a client as they are. `is_reply` says
+/// whether bytes are one reply, of RESP3 or of RESP2. Journals are trusted that far.
+pub fn can_be_restored(image: &[u8], is_reply: impl Fn(&[u8], bool) -> bool) -> bool {
+    let mut are_replies = true;
+    let head = parse(
+        &mut Reader::new(image),
+        |answer| are_replies = are_replies && is_reply(answer.bytes(), answer.is_resp3),
+        |_| {},
+    );
+    head.is_ok_and(|head| head.ttl_ms > 0) && are_replies
+}
+
 pub(super) fn read(name: &[u8], mut image: Reader<'_>, _: &mut Shapes, deadline: Option<u64>) -> Entry {
     let (mut answers, mut requests) = (Vec::new(), Vec::new());
     let head = parse(&mut image, |answer| answers.push(answer), |request| requests.push(request))
@@ -105,7 +117,7 @@ pub(super) fn read(name: &[u8], mut image: Reader<'_>, _: &mut Shapes, deadline:
     Entry::with_object(name, Box::new(Object::Session(session)), deadline)
 }
 
-/// The image. Redis has no sessions, and none is dumped or exported.
+/// Redis has no sessions: the image, for DUMP.
 pub(super) fn to_redis(entry: &Entry, shapes: &Shapes, _: u64) -> formats::Value {
     let mut image = Vec::new();
     write(entry, shapes, &mut image);

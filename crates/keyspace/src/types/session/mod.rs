@@ -11,6 +11,7 @@ mod pending;
 
 pub use answers::{Answer, RequestDigest};
 pub use change::{Change, capabilities_of, put_capabilities};
+pub use image::can_be_restored;
 pub use pending::Request;
 
 use super::{Entry, FREED_AT_ONCE_MAX, Object, ValueType};
