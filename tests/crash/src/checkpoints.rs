@@ -8,7 +8,7 @@ use crate::model::{Deadline, Entry, Value};
 use crate::registers::{Checkpoint, Current, Operation, Register};
 
 /// What every blob begins with.
-pub(crate) const MAGIC: &[u8] = b"HFREGS\0\x01";
+pub(crate) const MAGIC: &[u8] = b"HFREGS\0\x02";
 
 const CHECKSUM_BYTES: usize = 4;
 
@@ -79,7 +79,8 @@ impl Reader<'_> {
 
     fn register(&mut self) -> Option<Register> {
         let (form, parts) = (self.byte()?, self.byte()?);
-        if form != 0 {
+        // No client here sends versions that wait for a seal. Bit 3 only says how ordered ones are taken: one by one.
+        if form != 0 || parts & 0b11_0000 != 0 {
             return None;
         }
         let mut register = Register::default();

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use wire::{Connection, Reply, Server};
 
+use crate::faults::SmallDisk;
 use crate::support::{Home, eventually, furnish, info, ok};
 
 const READ_ONLY: &str = "-READONLY You can't write against a read only replica.";
@@ -403,6 +404,72 @@ fn each_family_goes_on_after_a_promotion() {
     // What the writer would have removed, this one removes.
     eventually("it expires", || at_follower.run("EXISTS expires").integer() == 0);
     eventually("it is removed, not only hidden", || said(&mut at_follower, "expired_keys") == "1");
+}
+
+/// A full disk: whether the log is handed over, taken by force, or taken from a dead writer, what was acknowledged is
+/// there, and as soon as there is space somebody can be made to write.
+#[test]
+fn a_full_disk_loses_nothing_whoever_takes_over() {
+    #[derive(Clone, Copy, PartialEq, Debug)]
+    enum Way {
+        HandOver,
+        Stopped,
+        Killed,
+    }
+    for way in [Way::HandOver, Way::Stopped, Way::Killed] {
+        let Some(disk) = SmallDisk::mount(8) else { return };
+        let home = &disk.home;
+        let (mut writer, follower) = (home.start(DEBUG), home.follow(DEBUG));
+        let (mut at_writer, mut at_follower) = (writer.connect(), follower.connect());
+        disk.fill();
+        let value = "v".repeat(5000);
+        let mut acknowledged = 0;
+        for number in 0..2000 {
+            match at_writer.run(&format!("SET key:{number} {value}")).to_string() {
+                reply if reply == "+OK" => acknowledged += 1,
+                reply => {
+                    assert!(reply.starts_with("-MISCONF "), "{reply}");
+                    break;
+                }
+            }
+        }
+        match way {
+            Way::HandOver => {}
+            Way::Stopped => {
+                writer.signal("STOP");
+                eventually("all its threads have stopped", || has_stopped(writer.process_id()));
+            }
+            Way::Killed => {
+                writer.signal("KILL");
+                writer.wait_for_end();
+            }
+        }
+        // There may be enough space for an empty segment, or not.
+        let first = at_follower.run("REPLICAOF NO ONE").to_string();
+        disk.make_room();
+        let promote = |connection: &mut Connection| {
+            eventually("it writes", || {
+                connection.run("REPLICAOF NO ONE").to_string() == "+OK" && role(connection) == "master"
+            });
+        };
+        promote(&mut at_follower);
+        if way == Way::Stopped {
+            writer.signal("CONT");
+        }
+        eventually("it has all that was acknowledged", || {
+            at_follower.run("DBSIZE").to_string() == format!(":{acknowledged}")
+        });
+        eventually("it takes writes", || at_follower.run("SET more 1").to_string() == "+OK");
+        if way != Way::Killed {
+            eventually("the other follows", || role(&mut writer.connect()) == "slave");
+            let mut at_old = writer.connect();
+            eventually("it has the same", || at_old.run("GET more").to_string() == "\"1\"");
+            same_digest(&mut at_follower, &mut at_old);
+        }
+        drop((writer, follower));
+        let again = home.start(DEBUG);
+        assert_eq!(again.connect().run("DBSIZE").integer(), acknowledged + 1, "{way:?}: {first}");
+    }
 }
 
 /// A new process takes the place of the old one: at the same address, without a refused connection.
