@@ -357,3 +357,26 @@ fn a_reply_depends_on_its_instant_alone() {
     assert_eq!(reader.say("TXN.COMMIT"), format!(":{first}\r\n").into_bytes());
     assert_eq!(reader.client.depends_on, first);
 }
+
+/// What a hook has done before it failed is undone without effects, SWAPDB too.
+#[test]
+fn a_hook_that_is_undone_is_not_seen() {
+    const LIBRARY: &str = "#!lua name=l\nredis.register_function('f', function() redis.call('cell.set', 'a', '2') \
+                           redis.call('swapdb', 0, 1) redis.call('cell.set', 'a', '3') error('no') end)";
+    let place = Place::new(4, 2, &[]);
+    let (mut reader, mut writer) = (place.asker(0), place.asker(1));
+    writer.say("CELL.SET a 1");
+    writer.ask(&["FUNCTION", "LOAD", LIBRARY].map(|arg| arg.as_bytes().to_vec()));
+    assert_eq!(writer.say("SESSION.HOOK CREATED f"), b"+OK\r\n");
+    assert_eq!(reader.say("TXN.BEGIN READONLY"), b"+OK\r\n");
+    assert!(writer.say("SESSION.OPEN ID s").starts_with(b"-"));
+    assert_eq!(writer.say("CELL.GET a"), b"$1\r\n1\r\n");
+    for _ in 0..2 {
+        assert_eq!(reader.say("CELL.GET a"), b"$1\r\n1\r\n");
+        assert_eq!(listed(&mut reader, 10), BTreeSet::from([b"a".to_vec()]));
+        assert!(writer.say("CELL.SET a 4").starts_with(b":"));
+        assert!(writer.say("CELL.SET b 4").starts_with(b":"));
+    }
+    assert!(reader.say("TXN.COMMIT").starts_with(b":"));
+    assert_eq!(reader.say("CELL.GET a"), b"$1\r\n4\r\n");
+}

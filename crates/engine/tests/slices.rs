@@ -329,7 +329,7 @@ fn records_that_move_once_during_a_range_are_returned_once() {
 }
 
 /// What a command replies whose database is not what it was.
-const CHANGED: &str = "-ERR the database was emptied or exchanged while the command worked\r\n";
+const CHANGED: &str = "-ERR the database was emptied or exchanged while the command worked: send it again\r\n";
 
 const EVENTS: usize = 2_400;
 
@@ -453,7 +453,12 @@ fn a_run_that_is_replaced_between_two_slices_is_read_from_its_beginning() {
         }
     });
     let last = EVENTS / 2;
-    assert_eq!(reply, format!("-ERR the run has been made anew: its last runSeq is {last}, and AFTER is {after}\r\n"));
+    assert_eq!(
+        reply,
+        format!(
+            "-ERR the run has been made anew: its last runSeq is {last}, and AFTER is {after}; read it again from AFTER 0\r\n"
+        )
+    );
 }
 
 /// A look at the clock takes two milliseconds here, so each slice of the expiry cycle does.

@@ -92,7 +92,7 @@ impl DatabaseToken {
 
 /// The error for a command whose database was replaced since its first slice.
 pub fn changed() -> CommandError {
-    CommandError::fixed("ERR the database was emptied or exchanged while the command worked")
+    CommandError::fixed("ERR the database was emptied or exchanged while the command worked: send it again")
 }
 
 /// The token of a command that mostly needs none, because it usually ends in its first slice.

@@ -127,13 +127,21 @@ impl Instants {
         effect: &Effect<'_>,
         bytes_max: usize,
     ) {
+        let touches = effect.touches(db);
+        let makes_cell = makes_cell(locked, db, effect);
+        // Most effects are about keys of other types. They must not queue for the lock below.
+        if let Touches::Keys(keys) = &touches
+            && !makes_cell
+            && !keys.iter().any(|touch| cell_at(locked, touch.db, touch.key).is_some())
+        {
+            return;
+        }
         let mut open = self.open.lock();
         let mut keeping = Keeping { open: &mut open, bytes_max, lost: Vec::new() };
-        match effect.touches(db) {
+        match touches {
             Touches::Keys(touches) => {
-                let makes_cell = makes_cell(locked, db, effect);
                 for Touch { db, key, fate } in touches {
-                    let entry = locked.db(db, key).entry(key).filter(|entry| ValueType::of(entry).is(&cell::TYPE));
+                    let entry = cell_at(locked, db, key);
                     if fate != Fate::Read && (makes_cell || entry.is_some()) {
                         keeping.keep(db, shard_of(key), key.name, entry);
                     }
@@ -145,7 +153,7 @@ impl Instants {
                         if !keeping.open.iter().any(|instant| instant.db == db) {
                             break;
                         }
-                        for entry in shard.db(db).iter(0).filter(|entry| ValueType::of(entry).is(&cell::TYPE)) {
+                        for entry in shard.db(db).iter(0).filter(|entry| is_cell(entry)) {
                             keeping.keep(db, index, entry.name(), Some(entry));
                         }
                     }
@@ -162,16 +170,24 @@ impl Instants {
     }
 }
 
+fn is_cell(entry: &Entry) -> bool {
+    ValueType::of(entry).is(&cell::TYPE)
+}
+
+/// The cell at a key, expired or not.
+fn cell_at<'l>(locked: &'l Locked<'_>, db: usize, key: Key<'_>) -> Option<&'l Entry> {
+    let within = locked.db(db, key);
+    if within.has_own_values() { within.entry(key).filter(|entry| is_cell(entry)) } else { None }
+}
+
 /// True when an effect gives a key a cell.
 fn makes_cell(locked: &Locked<'_>, db: usize, effect: &Effect<'_>) -> bool {
-    let holds_cell = |key: Key<'_>| {
-        let entry = locked.db(db, key).entry(key);
-        entry.is_some_and(|entry| ValueType::of(entry).is(&cell::TYPE))
-    };
     match *effect {
         Effect::Change { change, .. } => change.value_type().is(&cell::TYPE),
         Effect::Put { value, .. } => value.value_type.is(&cell::TYPE),
-        Effect::Rename { from, .. } | Effect::Copy { from, .. } | Effect::Move { key: from, .. } => holds_cell(from),
+        Effect::Rename { from, .. } | Effect::Copy { from, .. } | Effect::Move { key: from, .. } => {
+            cell_at(locked, db, from).is_some()
+        }
         Effect::Delete { .. }
         | Effect::Deadline { .. }
         | Effect::FlushDb

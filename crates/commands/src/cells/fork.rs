@@ -36,7 +36,7 @@ pub(super) fn fork(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     let from = branch(&mut cx.args, "the prefix to copy from")?;
     let to = branch(&mut cx.args, "the prefix to copy to")?;
     if contain_each_other(from, to) {
-        let text = "one prefix contains the other: a fork would copy its own cells";
+        let text = "one prefix contains the other, and a fork would copy its own cells: choose another";
         return Err(error(format!("{text} ({} and {})", shown(from), shown(to))));
     }
     pass_cell_name(to)?;
@@ -78,7 +78,7 @@ fn copy_name(name: &[u8], from: &[u8], to: &[u8]) -> Result<Vec<u8>, CommandErro
 }
 
 fn taken(to: &[u8]) -> CommandError {
-    error(format!("there is a key under {} already", shown(to)))
+    error(format!("there is a key under {} already: fork to another prefix, or CELL.DROP this one first", shown(to)))
 }
 
 /// Forks in one step, in a transaction or script, which holds all locks.
@@ -100,7 +100,9 @@ fn fork_at_once(cx: &mut ScriptCx<'_, '_>, from: &[u8], to: &[u8]) -> CommandRes
         }
     }
     if bytes > engine.debug.batch_bytes_max.load(Relaxed) {
-        return Err(error("its cells are larger than one batch of the journal can be".into()));
+        return Err(error(
+            "its cells are larger than one batch of the journal can be: fork outside of MULTI and scripts".into(),
+        ));
     }
     let mut keys = own_changes::own_changes(engine, cx.worker, held.lend(), db);
     for (name, copy) in &names {

@@ -1,7 +1,7 @@
 //! CELL.GET, CELL.GETV, CELL.MGET and CELL.HISTORY: the current and past values of a cell. CELL.GETV can wait for a newer version.
 
 use super::name;
-use crate::shared::options::{error, limit, number, once, unknown_option};
+use crate::shared::options::{error, limit, number, once, unknown_among};
 use execution::args::{Args, is_word};
 use execution::context::ReadCx;
 use execution::error::{CommandError, CommandResult};
@@ -45,12 +45,14 @@ impl Asked {
             } else if is_word(word, "BLOCK") {
                 once(&mut block_ms, value("the time behind BLOCK", 0)?, "BLOCK")?;
             } else {
-                return Err(unknown_option(word));
+                return Err(unknown_among(word, "VERSION, ASOF, AFTER or BLOCK"));
             }
         }
         match (which, block_ms) {
             (Some(Asked::After { version, .. }), block_ms) => Ok(Asked::After { version, block_ms }),
-            (_, Some(_)) => Err(error("BLOCK needs AFTER, which says what to wait for".into())),
+            (_, Some(_)) => {
+                Err(error("BLOCK needs AFTER, which says what to wait for: send AFTER version BLOCK ms".into()))
+            }
             (which, None) => Ok(which.unwrap_or(Asked::Current)),
         }
     }
@@ -146,7 +148,7 @@ pub(super) fn history(cx: &mut ReadCx<'_>) -> CommandResult {
             let version = number(&mut cx.args, "the version behind BEFORE", 1, i64::MAX)?;
             once(&mut before, version as u64, "BEFORE")?;
         } else {
-            return Err(unknown_option(word));
+            return Err(unknown_among(word, "LIMIT or BEFORE"));
         }
     }
     let cell = cx.keys.typed::<CellRef>(key)?;

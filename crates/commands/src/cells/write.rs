@@ -3,7 +3,7 @@
 
 use super::name;
 use crate::shared::deadline::TimeForm;
-use crate::shared::options::{argument, error, number, once, shown, unknown_option};
+use crate::shared::options::{argument, error, number, once, shown, unknown_among};
 use execution::args::{Args, is_word};
 use execution::context::WriteCx;
 use execution::error::{CommandError, CommandResult};
@@ -67,7 +67,7 @@ pub(super) fn del(cx: &mut WriteCx<'_>) -> CommandResult {
     let (key, mut condition) = (name(&mut cx.args)?, None);
     while let Some(word) = cx.args.try_next() {
         if !is_word(word, "IF") {
-            return Err(unknown_option(word));
+            return Err(unknown_among(word, "IF version, or nothing"));
         }
         once(&mut condition, number(&mut cx.args, "the version behind IF", 1, i64::MAX)? as u64, "IF")?;
     }
@@ -130,7 +130,7 @@ fn write(
         Some(current) => {
             if current.version >= VERSION_MAX {
                 return Err(CommandError::fixed(
-                    "ERR the version of the cell is at its maximum: it takes no more writes",
+                    "ERR the version of the cell is at its maximum: CELL.DEL it to begin anew at 1",
                 ));
             }
             let older = match cx.settings.cell_max_versions() {
@@ -141,7 +141,7 @@ fn write(
         }
     };
     if time_us > TIME_MAX_US {
-        return Err(CommandError::fixed("ERR the time of the cell is at its maximum: it takes no more writes"));
+        return Err(CommandError::fixed("ERR the time of the cell is at its maximum: CELL.DEL it to begin anew"));
     }
     cx.keys.record(&Effect::change(key, cell::Change::Write { version: Version { number, time_us, value }, older }));
     cx.keys.notify(Events::MODULE, event, key);
@@ -177,6 +177,15 @@ impl Allowed {
     const LIFETIME: Allowed = Allowed { persist: false, with_current: false };
     const LIFETIME_OR_PERSIST: Allowed = Allowed { persist: true, with_current: false };
     const ALL: Allowed = Allowed { persist: true, with_current: true };
+
+    /// The options, for an error.
+    fn options(self) -> &'static str {
+        match (self.persist, self.with_current) {
+            (_, true) => "EX, PX, PERSIST or WITHCURRENT",
+            (true, false) => "EX, PX or PERSIST",
+            (false, false) => "EX or PX",
+        }
+    }
 }
 
 #[derive(Default)]
@@ -204,7 +213,7 @@ impl Options {
             } else if allowed.with_current && is_word(word, "WITHCURRENT") {
                 once(&mut with_current, true, "WITHCURRENT")?;
             } else {
-                return Err(unknown_option(word));
+                return Err(unknown_among(word, allowed.options()));
             }
         }
         Ok(Options { lifetime, with_current: with_current.unwrap_or_default() })

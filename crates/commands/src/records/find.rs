@@ -31,8 +31,8 @@ pub(super) fn hfind(cx: &mut ReadCx<'_>) -> CommandResult {
             filters.push(Filter::take(&mut cx.args)?);
         } else if is_word(word, "CURSOR") {
             let text = argument(&mut cx.args, "the cursor")?;
-            let parsed =
-                parse_cursor(text).ok_or_else(|| error(format!("the cursor {} is none of ours", shown(text))))?;
+            let parsed = parse_cursor(text)
+                .ok_or_else(|| error(format!("the cursor {} is none of ours: begin with 0", shown(text))))?;
             once(&mut cursor, parsed, "CURSOR")?;
         } else if is_word(word, "LIMIT") {
             once(&mut limit_asked, limit(&mut cx.args)?, "LIMIT")?;

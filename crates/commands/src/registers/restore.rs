@@ -2,7 +2,7 @@
 //! one batch, or, for many registers, in slices that the next start finishes if necessary
 //! (`execution::register_restores`).
 
-use crate::shared::options::{argument, error, once, unknown_option};
+use crate::shared::options::{argument, error, once, unknown_among};
 use crate::shared::slices::{run, take_token};
 use execution::args::is_word;
 use execution::batch_limit;
@@ -49,7 +49,7 @@ pub(super) fn restore(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
         } else if is_word(word, "INTO") {
             once(&mut into, argument(&mut cx.args, "the prefix behind INTO")?, "INTO")?;
         } else {
-            return Err(unknown_option(word));
+            return Err(unknown_among(word, "REPLACE, MERGE or INTO"));
         }
     }
     let how = RestoreHow { merges: merges.unwrap_or(false), into: into.map(<[u8]>::to_vec) };
@@ -83,7 +83,7 @@ fn stored(locked: &Locked<'_>, db: usize, from: &[u8], now_ms: u64) -> Result<Ve
     let key = Key::new(from);
     let entry = locked.db(db, key).entry(key);
     match entry.filter(|entry| !keyspace::db::Db::is_expired(entry, now_ms)) {
-        None => Err(error("there is no key of that name to restore from".into())),
+        None => Err(error("there is no key of that name to restore from: REG.SNAPSHOT … STORE makes one".into())),
         Some(entry) if ValueType::of(entry).is(&string::TYPE) => Ok(string::scalar(entry).bytes().into_owned()),
         Some(_) => Err(CommandError::WrongType),
     }
@@ -122,7 +122,10 @@ impl Plan {
             (None, scope) => (scope, None),
             (Some(into), Scope::Prefix(prefix)) => (Scope::Prefix(into.clone()), Some((prefix.len(), into))),
             (Some(_), Scope::Everything | Scope::Keys(_)) => {
-                return Err(error("INTO needs a snapshot of a prefix: this one is of all registers or of keys".into()));
+                return Err(error(
+                    "INTO needs a snapshot of a prefix, and this one is of all registers or of keys: leave INTO out"
+                        .into(),
+                ));
             }
         };
         let mut plan = Plan {

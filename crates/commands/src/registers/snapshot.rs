@@ -1,7 +1,7 @@
 //! REG.SNAPSHOT: registers as one blob, gathered in slices on the background thread. It contains every put that was
 //! answered before; it may contain those that come meanwhile.
 
-use crate::shared::options::{argument, error, names, once, unknown_option};
+use crate::shared::options::{argument, error, names, once, unknown_among};
 use crate::shared::slices::{run, take_token};
 use execution::args::{Args, is_word};
 use execution::batch_limit;
@@ -82,7 +82,7 @@ impl Options {
             } else if is_word(word, "STORE") {
                 once(&mut store, argument(args, "the key behind STORE")?.to_vec(), "STORE")?;
             } else {
-                return Err(unknown_option(word));
+                return Err(unknown_among(word, "PREFIX, KEYS, POSITION or STORE"));
             }
         }
         Ok(Options { scope: scope.unwrap_or(Scope::Everything), position, store })
@@ -206,7 +206,7 @@ impl SnapshotJob {
         };
         let beside = scope_bytes + self.position.as_ref().map_or(0, Vec::len) + BESIDE_BYTES_MAX;
         if (self.bytes + beside) as u64 > engine.settings.proto_max_bulk_len() {
-            return Err(error("the snapshot would be longer than a string can be (proto-max-bulk-len)".into()));
+            return Err(error("the snapshot would be longer than a string can be (proto-max-bulk-len): take it by PREFIX or KEYS, in parts".into()));
         }
         if !part.is_empty() {
             self.parts.push(part);

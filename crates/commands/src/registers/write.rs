@@ -1,7 +1,7 @@
 //! REG.PUT, REG.INCRBY and REG.SEAL: the commands that change a register. They decide whether a version is applied,
 //! together with the versions buffered after it; whether it is buffered; or why nothing happens.
 
-use crate::shared::options::{error, number, shown, unknown_option};
+use crate::shared::options::{error, number, shown, unknown_among};
 use execution::args::{Args, is_word};
 use execution::context::WriteCx;
 use execution::error::{CommandError, CommandResult};
@@ -37,7 +37,7 @@ impl WhenToApply {
         let mut is_ordered = false;
         while let Some(word) = args.try_next() {
             if !is_word(word, "ORDERED") {
-                return Err(unknown_option(word));
+                return Err(unknown_among(word, "ORDERED, or nothing"));
             }
             if std::mem::replace(&mut is_ordered, true) {
                 return Err(error("ORDERED is given twice".into()));
@@ -233,7 +233,7 @@ fn buffer(
     let limit = cx.settings.reg_buffer_max();
     if buffered as u64 >= limit {
         return Err(error(format!(
-            "{limit} versions of the register wait for their turn: no more can (reg-buffer-max)"
+            "{limit} versions of the register wait for their turn (reg-buffer-max): send the missing one, or REG.SEAL what will not come"
         )));
     }
     cx.keys.record(&Effect::change(key, register::Change::Buffer { version, order, operation }));
@@ -243,8 +243,8 @@ fn buffer(
 #[cold]
 fn unfit(unfit: Unfit) -> CommandError {
     CommandError::fixed(match unfit {
-        Unfit::NotInteger => "ERR the value of the register is not a whole number of 64 bits",
-        Unfit::Overflow => "ERR the sum does not fit in 64 bits",
+        Unfit::NotInteger => "ERR the value of the register is not a whole number of 64 bits: REG.PUT a number first",
+        Unfit::Overflow => "ERR the sum does not fit in 64 bits: add less, or REG.PUT another value",
     })
 }
 
@@ -291,5 +291,7 @@ fn cannot_seal(version: Version, why: Unfit) -> CommandError {
         Unfit::NotInteger => "the value before it is not a whole number of 64 bits",
         Unfit::Overflow => "the sum does not fit in 64 bits",
     };
-    error(format!("the buffered REG.INCRBY of version {version} cannot be applied: {why}"))
+    error(format!(
+        "the buffered REG.INCRBY of version {version} cannot be applied: {why}; REG.PUT a higher version without ORDERED to drop it"
+    ))
 }

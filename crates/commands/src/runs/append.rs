@@ -1,6 +1,6 @@
 //! RUN.APPEND: adds an event to a run, unless it has an event with the same idempotency key.
 
-use crate::shared::options::{Pairs, argument, error, number, once, pairs, shown, unknown_option};
+use crate::shared::options::{Pairs, argument, error, number, once, pairs, shown, unknown_among};
 use execution::args::{Args, is_word};
 use execution::context::WriteCx;
 use execution::error::{CommandError, CommandResult};
@@ -28,6 +28,9 @@ const FIELD_OPTIONS: [(&str, EventField); EVENT_FIELDS - 1] = [
     ("SIGNAL", EventField::Signal),
     ("PARENT", EventField::Parent),
 ];
+/// All options, for an error.
+const OPTIONS: &str = "IFLAST, EVENTID, STEP, ENGINEATTEMPT, LOGICALATTEMPT, EMITTEDAT, PLANVERSION, ADAPTER, REF, \
+                       SIGNAL, PARENT or ATTR";
 
 pub(super) fn append(cx: &mut WriteCx<'_>) -> CommandResult {
     let (key, idempotency_key) = (cx.args.key()?, cx.args.bytes()?);
@@ -57,10 +60,10 @@ pub(super) fn append(cx: &mut WriteCx<'_>) -> CommandResult {
     }
     let time_ms = cx.keys.now_ms().max(last_ms);
     if last >= EVENTS_MAX {
-        return Err(CommandError::fixed("ERR the run has as many events as it can: it takes no more"));
+        return Err(CommandError::fixed("ERR the run has as many events as it can: go on in another run"));
     }
     if time_ms > TIME_MAX_MS {
-        return Err(CommandError::fixed("ERR the time of the run is at its maximum: it takes no more events"));
+        return Err(CommandError::fixed("ERR the time of the run is at its maximum: go on in another run"));
     }
     let id = options.id.map_or_else(|| EventId::Uuid(random_uuid(cx, key)), EventId::of);
     let (mut attributes, mut fields) = (Vec::new(), options.fields);
@@ -99,7 +102,7 @@ impl<'a> Options<'a> {
             } else if is_word(word, "ATTR") {
                 once(&mut options.attributes, attributes(args)?, "ATTR")?;
             } else {
-                return Err(unknown_option(word));
+                return Err(unknown_among(word, OPTIONS));
             }
         }
         Ok(options)
@@ -112,7 +115,7 @@ fn attributes<'a>(args: &mut Args<'a>) -> Result<Pairs<'a>, CommandError> {
     let mut names: Vec<&[u8]> = given.iter().map(|(name, _)| *name).collect();
     names.sort_unstable();
     match names.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(twice) => Err(error(format!("the attribute {} is given twice", shown(twice[0])))),
+        Some(twice) => Err(error(format!("the attribute {} is given twice: send each name once", shown(twice[0])))),
         None => Ok(given),
     }
 }
@@ -139,7 +142,9 @@ fn compute_key(run: &[u8], event_type: &[u8], options: &Options<'_>) -> Result<[
     let mut hasher = Sha256::new();
     for (at, (name, field)) in fields.iter().enumerate() {
         if field.contains(&SEPARATOR) {
-            return Err(error(format!("a key is not computed where {name} contains '|', which separates the parts")));
+            return Err(error(format!(
+                "a key is not computed where {name} contains '|', which separates the parts: send a key of your own instead of *"
+            )));
         }
         if at > 0 {
             hasher.update([SEPARATOR]);

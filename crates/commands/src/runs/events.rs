@@ -1,7 +1,7 @@
 //! RUN.EVENTS and RUN.INFO: the events of a run in order, and facts about it. RUN.EVENTS can wait for the next event,
 //! and works in slices when many are requested.
 
-use crate::shared::options::{error, limit, number, once, unknown_option};
+use crate::shared::options::{error, limit, number, once, unknown_among};
 use crate::shared::sliced_array::SlicedArray;
 use execution::args::is_word;
 use execution::context::ReadCx;
@@ -55,7 +55,7 @@ pub(super) fn events(cx: &mut ReadCx<'_>) -> CommandResult {
             let wait_ms = number(&mut cx.args, "the time behind BLOCK", 0, i64::MAX)?;
             once(&mut block_ms, wait_ms as u64, "BLOCK")?;
         } else {
-            return Err(unknown_option(word));
+            return Err(unknown_among(word, "AFTER, LIMIT or BLOCK"));
         }
     }
     let (after, limit) = (after.unwrap_or(0), limit_asked.unwrap_or(LIMIT_DEFAULT));
@@ -72,7 +72,9 @@ pub(super) fn events(cx: &mut ReadCx<'_>) -> CommandResult {
         }
         // The wait was ended by another run with as many events.
         if after == run.len() && is_served {
-            return Err(CommandError::fixed("ERR the run has been made anew while it was waited for"));
+            return Err(CommandError::fixed(
+                "ERR the run has been made anew while it was waited for: read it again from AFTER 0",
+            ));
         }
     }
     match run {
@@ -145,7 +147,9 @@ impl Progress {
 /// The error for a watermark that the run has not reached.
 fn not_reached(after: u64, run: &Run) -> CommandError {
     let last = run.len();
-    error(format!("the run has been made anew: its last runSeq is {last}, and AFTER is {after}"))
+    error(format!(
+        "the run has been made anew: its last runSeq is {last}, and AFTER is {after}; read it again from AFTER 0"
+    ))
 }
 
 /// The condition that ends a wait for an event after `after`: a new event, or another run under the name. `seen`

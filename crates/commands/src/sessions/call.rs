@@ -52,7 +52,7 @@ pub(super) fn call(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     }
     let low = number(&mut cx.args, "the id behind LOW", 0, i64::MAX)? as u64;
     if low > id {
-        return Err(error(format!("the id behind LOW is above that of the request: {low} is more than {id}")));
+        return Err(error(format!("the id behind LOW is above that of the request: send at most {id}, not {low}")));
     }
     let request = cx.args.request().skip(usize::from(BEFORE_REQUEST));
     let row = match cx.client.last_called {
@@ -106,7 +106,10 @@ fn pass_allowed(row: &'static CommandRow) -> CommandResult {
     let command = row.command;
     let runs_script = command.keys.locks == Locks::Declared && !command.flags.has(Flags::NO_MULTI);
     match command.flags.has(Flags::NOSCRIPT) && !runs_script {
-        true => Err(error(format!("{} cannot be called in a session", row.full_name.replace('|', " ").to_uppercase()))),
+        true => Err(error(format!(
+            "{} cannot be called in a session: send it without SESSION.CALL",
+            row.full_name.replace('|', " ").to_uppercase()
+        ))),
         false => Ok(()),
     }
 }
@@ -269,10 +272,14 @@ fn record(cx: &mut ScriptCx<'_, '_>, locked: &mut Locked<'_>, db: usize, key: Ke
 
 #[cold]
 fn mismatch(id: u64) -> CommandError {
-    CommandError::said(format!("MISMATCH the request {id} of the session was another one: nothing was run"))
+    CommandError::said(format!(
+        "MISMATCH the request {id} of the session was another one, and nothing was run: send a new request under a new id"
+    ))
 }
 
 #[cold]
 fn evicted(id: u64, low: u64) -> CommandError {
-    CommandError::said(format!("EVICTED the client has said that it has the replies below {low}: {id} is not run"))
+    CommandError::said(format!(
+        "EVICTED the client has said that it has the replies below {low}, and {id} was not run: send a new request under a new id"
+    ))
 }

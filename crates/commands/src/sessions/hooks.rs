@@ -37,7 +37,7 @@ pub(super) fn hook(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
         && engine.scripting.functions.find(function).is_none()
     {
         revealed::await_definitions(cx)?;
-        return Err(error(format!("there is no function {}", shown(function))));
+        return Err(error(format!("there is no function {}: FUNCTION LOAD it first", shown(function))));
     }
     let mut own;
     let mut locked = match &mut cx.held {

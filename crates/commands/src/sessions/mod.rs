@@ -16,5 +16,6 @@ use execution::error::CommandError;
 pub(super) const TABLES: &[Table] = &[Table { group: "session", category: "", commands: table::COMMANDS }];
 
 /// The error for a session that does not exist, or has expired.
-const NO_SESSION: CommandError =
-    CommandError::fixed("NOSESSION there is no such session: it was never opened, has expired or was closed");
+const NO_SESSION: CommandError = CommandError::fixed(
+    "NOSESSION there is no such session: it was never opened, has expired or was closed; a new one begins with SESSION.OPEN",
+);

@@ -1,6 +1,6 @@
 //! SESSION.OPEN, SESSION.CLOSE and SESSION.ALIVE: open, close and renew a session.
 
-use crate::shared::options::{Pairs, argument, number, once, pairs, unknown_option};
+use crate::shared::options::{Pairs, argument, number, once, pairs, unknown_among};
 use execution::args::{Args, is_word};
 use execution::commit;
 use execution::conditions;
@@ -23,8 +23,9 @@ const TTL_DEFAULT_MS: u64 = 90_000;
 /// The longest TTL: some thousands of years.
 const TTL_MAX_MS: i64 = 1 << 47;
 
-const GONE_IN_HOOK: CommandError =
-    CommandError::fixed("ERR the function that was called for the session has removed, replaced or moved it");
+const GONE_IN_HOOK: CommandError = CommandError::fixed(
+    "ERR the function that was called for the session has removed, replaced or moved it: set another one with SESSION.HOOK",
+);
 
 #[derive(Default)]
 struct Options<'a> {
@@ -44,7 +45,7 @@ impl<'a> Options<'a> {
             } else if is_word(word, "CAP") {
                 once(&mut capabilities, pairs(args, "CAP")?, "CAP")?;
             } else {
-                return Err(unknown_option(word));
+                return Err(unknown_among(word, "ID, TTL or CAP"));
             }
         }
         Ok(Options { id, ttl_ms, capabilities: capabilities.unwrap_or_default() })
@@ -174,7 +175,9 @@ pub(super) fn close(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
 /// Refuses a command inside a hook.
 fn pass_hook(cx: &ScriptCx<'_, '_>) -> CommandResult {
     match cx.worker.in_hook {
-        true => Err(CommandError::fixed("ERR no session is opened or closed in a hook of sessions")),
+        true => {
+            Err(CommandError::fixed("ERR no session is opened or closed in a hook of sessions: do it after the hook"))
+        }
         false => Ok(()),
     }
 }

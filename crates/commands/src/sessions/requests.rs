@@ -1,7 +1,7 @@
 //! SESSION.PUSH, SESSION.PENDING and SESSION.ACK: requests to the client of a session.
 
 use super::NO_SESSION;
-use crate::shared::options::{error, limit, number, once, unknown_option};
+use crate::shared::options::{error, limit, number, once, unknown_among};
 use execution::args::is_word;
 use execution::context::{ReadCx, WriteCx};
 use execution::error::CommandResult;
@@ -19,14 +19,14 @@ pub(super) fn push(cx: &mut WriteCx<'_>) -> CommandResult {
     let limit = cx.settings.session_pending_max();
     if session.pending_len() as u64 >= limit {
         return Err(error(format!(
-            "{limit} requests of the session are pending: no more can be (session-pending-max)"
+            "{limit} requests of the session are pending (session-pending-max): SESSION.ACK some first"
         )));
     }
     let id = session.last_id() + 1;
     // Times of requests never decrease, even when the clock is set back.
     let at_ms = cx.keys.now_ms().max(session.newest_sent_ms());
     if id > NUMBER_MAX {
-        return Err(error("the session has had as many requests as it can".into()));
+        return Err(error("the session has had as many requests as it can: open another one".into()));
     }
     cx.keys.record(&Effect::change(key, session::Change::Push { id, at_ms, payload }));
     cx.keys.notify(Events::MODULE, "session.push", key);
@@ -62,7 +62,7 @@ pub(super) fn pending(cx: &mut ReadCx<'_>) -> CommandResult {
             let wait_ms = number(&mut cx.args, "the time behind BLOCK", 0, i64::MAX)?;
             once(&mut block_ms, wait_ms as u64, "BLOCK")?;
         } else {
-            return Err(unknown_option(word));
+            return Err(unknown_among(word, "AFTER, LIMIT or BLOCK"));
         }
     }
     let (after, limit) = (after.unwrap_or(0), limit_asked.unwrap_or(LIMIT_DEFAULT));

@@ -40,8 +40,8 @@ impl<'a> ListOptions<'a> {
             once(&mut self.prefix, argument(args, "the prefix")?, "PREFIX")?;
         } else if is_word(word, "CURSOR") {
             let text = argument(args, "the cursor")?;
-            let parsed =
-                parse_cursor(text).ok_or_else(|| error(format!("the cursor {} is none of ours", shown(text))))?;
+            let parsed = parse_cursor(text)
+                .ok_or_else(|| error(format!("the cursor {} is none of ours: begin with 0", shown(text))))?;
             once(&mut self.cursor, parsed, "CURSOR")?;
         } else if is_word(word, "LIMIT") {
             once(&mut self.limit, limit(args)?, "LIMIT")?;

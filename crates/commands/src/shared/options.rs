@@ -23,6 +23,11 @@ pub(crate) fn unknown_option(arg: &[u8]) -> CommandError {
     error(format!("unknown option {}", shown(arg)))
 }
 
+/// Like [`unknown_option`], and says which options there are.
+pub(crate) fn unknown_among(arg: &[u8], known: &str) -> CommandError {
+    error(format!("unknown option {}: send {known}", shown(arg)))
+}
+
 /// The next argument; errors call it `what`.
 pub(crate) fn argument<'a>(args: &mut Args<'a>, what: &str) -> Result<&'a [u8], CommandError> {
     args.try_next().ok_or_else(|| error(format!("{what} is missing")))

@@ -1,6 +1,6 @@
 //! TXN.BEGIN, TXN.COMMIT and TXN.ROLLBACK. `execution::interactive` runs the commands in between.
 
-use crate::shared::options::unknown_option;
+use crate::shared::options::unknown_among;
 use execution::args::is_word;
 use execution::context::ServerCx;
 use execution::error::{CommandError, CommandResult};
@@ -12,7 +12,7 @@ pub(super) fn begin(cx: &mut ServerCx<'_>) -> CommandResult {
         Some(word) if is_word(word, "READONLY") && cx.args.is_empty() => {
             interactive::reading::begin_reading(cx.engine, cx.worker, cx.client)?;
         }
-        Some(word) => return Err(unknown_option(word)),
+        Some(word) => return Err(unknown_among(word, "READONLY, or nothing")),
     }
     cx.reply.ok();
     Ok(())
@@ -26,7 +26,7 @@ pub(super) fn commit(cx: &mut ServerCx<'_>) -> CommandResult {
 
 pub(super) fn rollback(cx: &mut ServerCx<'_>) -> CommandResult {
     if !interactive::roll_back(cx.engine, cx.client) {
-        return Err(CommandError::fixed("ERR TXN.ROLLBACK without TXN.BEGIN"));
+        return Err(CommandError::fixed("ERR TXN.ROLLBACK without TXN.BEGIN: no transaction is open"));
     }
     cx.reply.ok();
     Ok(())

@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// written nothing. On an error nothing is applied, and the transaction has ended too.
 pub fn commit_interactive(engine: &Engine, worker: &mut Worker, client: &mut Client) -> Result<u64, CommandError> {
     let Some(open) = client.interactive.as_deref() else {
-        return Err(CommandError::fixed("ERR TXN.COMMIT without TXN.BEGIN"));
+        return Err(CommandError::fixed("ERR TXN.COMMIT without TXN.BEGIN: no transaction is open"));
     };
     if let Some(error) = &open.failed {
         let error = error.clone();

@@ -35,7 +35,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 const CONFLICT: CommandError = CommandError::fixed(
     "CONFLICT a key that this transaction has read or written was changed by another client or has expired; nothing of \
-     it was applied",
+     it was applied: begin again",
 );
 
 /// The error of a read-only transaction whose cells could not be kept.
@@ -85,8 +85,9 @@ pub fn end_if_overdue(engine: &Engine, client: &mut Client, monotonic_ms: u64) {
     let timeout_ms = engine.settings.txn_timeout();
     let is_overdue = |open: &InteractiveTransaction| open.is_open() && monotonic_ms >= open.began_ms + timeout_ms;
     if client.interactive.as_deref().is_some_and(is_overdue) {
-        let why =
-            format!("ERR the transaction was open for more than {timeout_ms} ms (txn-timeout) and was rolled back");
+        let why = format!(
+            "ERR the transaction was open for more than {timeout_ms} ms (txn-timeout) and was rolled back: begin a new one"
+        );
         fail_interactive(engine, client, CommandError::said(why), &engine.transactions.timed_out);
     }
 }

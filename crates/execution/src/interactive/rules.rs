@@ -15,13 +15,13 @@ const NEVER: Flags =
 pub fn pass_transaction_rules(row: &'static CommandRow, request: Request<'_>) -> CommandResult {
     let command = row.command;
     if command.flags.has(NEVER) {
-        return Err(refused(row, "it is not about data"));
+        return Err(refused(row, "it is not about data; send it outside of one"));
     }
     if matches!(row.locks(request), Locks::Everything | Locks::Walk) {
-        return Err(refused(row, "its keys are not all arguments"));
+        return Err(refused(row, "its keys are not all arguments; send it outside of one"));
     }
     if command.crosses_databases.is_some_and(|holds| holds(request)) {
-        return Err(refused(row, "it touches another database"));
+        return Err(refused(row, "it touches another database; send it outside of one"));
     }
     Ok(())
 }
@@ -51,7 +51,7 @@ pub(super) fn pass_index_rule(
     keys: &[Key<'_>],
 ) -> CommandResult {
     match keys.iter().any(|key| locked.db(db, *key).indexes().position(key.name).is_some()) {
-        true => Err(refused(row, "one of its keys is an index")),
+        true => Err(refused(row, "one of its keys is an index; send it outside of one")),
         false => Ok(()),
     }
 }

@@ -250,7 +250,7 @@ fn run_private(
         out.truncate(reply_at);
         return Err(Stop::Refused(CommandError::fixed(
             "ERR the script touched a key that it did not declare, which it may not in an interactive transaction; \
-             nothing of it was kept",
+             nothing of it was kept: declare the key in KEYS",
         )));
     }
     open.needs_memory |= row.command.flags.has(Flags::DENYOOM);
@@ -350,7 +350,9 @@ fn pass_locked(
     let (count, name_bytes) = new.fold((0, 0), |(count, bytes), key| (count + 1, bytes + key.name.len()));
     let keys_max = engine.settings.txn_max_keys();
     if (open.keys.len() + count) as u64 > keys_max {
-        let why = format!("ERR the transaction touches more than {keys_max} keys (txn-max-keys) and was rolled back");
+        let why = format!(
+            "ERR the transaction touches more than {keys_max} keys (txn-max-keys) and was rolled back: begin one with fewer"
+        );
         return Err(Stop::Failed(CommandError::said(why)));
     }
     pass_bytes(engine, open, bytes + name_bytes)
@@ -362,7 +364,9 @@ fn pass_bytes(engine: &Engine, open: &InteractiveTransaction, bytes: usize) -> R
     if (open.held_bytes() + bytes) as u64 <= bytes_max {
         return Ok(());
     }
-    let why = format!("ERR the transaction holds more than {bytes_max} bytes (txn-max-bytes) and was rolled back");
+    let why = format!(
+        "ERR the transaction holds more than {bytes_max} bytes (txn-max-bytes) and was rolled back: begin a smaller one"
+    );
     Err(Stop::Failed(CommandError::said(why)))
 }
 

@@ -87,9 +87,9 @@ fn mget_reads_several_cells() {
         > CELL.MGET a s
         -WRONGTYPE Operation against a key holding the wrong kind of value
         > CELL.MGET a ""
-        -ERR the name of a cell has 1 to 1024 bytes
+        -ERR the name of a cell must have 1 to 1024 bytes
         > CELL.MGET a _strata/x
-        -ERR the name of a cell does not begin with '_strata/', which is reserved
+        -ERR the name of a cell must not begin with '_strata/', which is reserved: choose another name
         > PEXPIRE b 1
         :1
         # eventually
@@ -283,15 +283,15 @@ fn wrong_arguments_are_named() {
         > CELL.SET a v EX 5 PERSIST
         -ERR the lifetime is given twice
         > CELL.SET a v EXAT 99999999999
-        -ERR unknown option 'EXAT'
+        ~-ERR unknown option 'EXAT': send *
         > CELL.SET a v WITHCURRENT
-        -ERR unknown option 'WITHCURRENT'
+        ~-ERR unknown option 'WITHCURRENT': send *
         > CELL.INIT a v PERSIST
-        -ERR unknown option 'PERSIST'
+        ~-ERR unknown option 'PERSIST': send *
         > CELL.CAS a 1 v WITHCURRENT WITHCURRENT
         -ERR WITHCURRENT is given twice
         > CELL.DEL a 1
-        -ERR unknown option '1'
+        ~-ERR unknown option '1': send *
         > CELL.DEL a IF
         -ERR the version behind IF is missing
         > CELL.DEL a IF 0
@@ -305,9 +305,9 @@ fn wrong_arguments_are_named() {
         > CELL.GETV a VERSION 1 AFTER 1
         -ERR the version is given twice
         > CELL.GETV a BLOCK 5
-        -ERR BLOCK needs AFTER, which says what to wait for
+        -ERR BLOCK needs AFTER, which says what to wait for: send AFTER version BLOCK ms
         > CELL.GETV a VERSION 1 BLOCK 5
-        -ERR BLOCK needs AFTER, which says what to wait for
+        -ERR BLOCK needs AFTER, which says what to wait for: send AFTER version BLOCK ms
         > CELL.GETV a AFTER 1 BLOCK -1
         -ERR the time behind BLOCK must be a whole number not below 0, not '-1'
         > CELL.HISTORY a LIMIT -1
@@ -327,39 +327,39 @@ fn names_have_limits() {
     check(&format!(
         r#"
         > CELL.SET "" v
-        -ERR the name of a cell has 1 to 1024 bytes
+        -ERR the name of a cell must have 1 to 1024 bytes
         > CELL.SET {long} v
-        -ERR the name of a cell has 1 to 1024 bytes
+        -ERR the name of a cell must have 1 to 1024 bytes
         > CELL.SET {longest} v
         :1
         > CELL.SET "a\x00b" v
-        -ERR the name of a cell has no NUL byte in it
+        -ERR the name of a cell must not contain a NUL byte: choose another name
         > CELL.SET _strata/x v
-        -ERR the name of a cell does not begin with '_strata/', which is reserved
+        -ERR the name of a cell must not begin with '_strata/', which is reserved: choose another name
         > CELL.SET _strata v
         :1
         > CELL.INIT "" v
-        -ERR the name of a cell has 1 to 1024 bytes
+        -ERR the name of a cell must have 1 to 1024 bytes
         > CELL.CAS "" NONE v
-        -ERR the name of a cell has 1 to 1024 bytes
+        -ERR the name of a cell must have 1 to 1024 bytes
         > CELL.GET _strata/x
-        -ERR the name of a cell does not begin with '_strata/', which is reserved
+        -ERR the name of a cell must not begin with '_strata/', which is reserved: choose another name
         > CELL.GETV "a\x00b"
-        -ERR the name of a cell has no NUL byte in it
+        -ERR the name of a cell must not contain a NUL byte: choose another name
         > CELL.HISTORY ""
-        -ERR the name of a cell has 1 to 1024 bytes
+        -ERR the name of a cell must have 1 to 1024 bytes
         > CELL.DEL ""
-        -ERR the name of a cell has 1 to 1024 bytes
+        -ERR the name of a cell must have 1 to 1024 bytes
         > CELL.SET a v
         :1
         > RENAME a ""
-        -ERR the name of a cell has 1 to 1024 bytes
+        -ERR the name of a cell must have 1 to 1024 bytes
         > RENAMENX a _strata/a
-        -ERR the name of a cell does not begin with '_strata/', which is reserved
+        -ERR the name of a cell must not begin with '_strata/', which is reserved: choose another name
         > COPY a "a\x00"
-        -ERR the name of a cell has no NUL byte in it
+        -ERR the name of a cell must not contain a NUL byte: choose another name
         > COPY a {long} REPLACE
-        -ERR the name of a cell has 1 to 1024 bytes
+        -ERR the name of a cell must have 1 to 1024 bytes
         > DBSIZE
         :3
         > SET s v

@@ -44,7 +44,7 @@ fn a_fork_has_versions_history_and_deadlines() {
         > CELL.GET prod/b
         "x"
         > CELL.FORK dev/ prod/
-        -ERR there is a key under 'prod/' already
+        -ERR there is a key under 'prod/' already: fork to another prefix, or CELL.DROP this one first
         > CELL.FORK nosuch/ other/
         :0
         > CELL.DROP prod/
@@ -68,23 +68,23 @@ fn what_cannot_be_forked() {
         > CELL.SET a/x v
         :1
         > CELL.FORK a/ a/b/
-        -ERR one prefix contains the other: a fork would copy its own cells ('a/' and 'a/b/')
+        -ERR one prefix contains the other, and a fork would copy its own cells: choose another ('a/' and 'a/b/')
         > CELL.FORK a/b/ a/
-        -ERR one prefix contains the other: a fork would copy its own cells ('a/b/' and 'a/')
+        -ERR one prefix contains the other, and a fork would copy its own cells: choose another ('a/b/' and 'a/')
         > CELL.FORK a/ a/
-        -ERR one prefix contains the other: a fork would copy its own cells ('a/' and 'a/')
+        -ERR one prefix contains the other, and a fork would copy its own cells: choose another ('a/' and 'a/')
         > CELL.FORK a/ _strata/
-        -ERR the name of a cell does not begin with '_strata/', which is reserved
+        -ERR the name of a cell must not begin with '_strata/', which is reserved: choose another name
         > CELL.FORK a/ "b\x00/"
-        -ERR the name of a cell has no NUL byte in it
+        -ERR the name of a cell must not contain a NUL byte: choose another name
         > CELL.FORK a/ {longest}/
-        -ERR the name of a cell has 1 to 1024 bytes
+        -ERR the name of a cell must have 1 to 1024 bytes
         > DBSIZE
         :1
         > HSET c/h f v
         :1
         > CELL.FORK a/ c/
-        -ERR there is a key under 'c/' already
+        -ERR there is a key under 'c/' already: fork to another prefix, or CELL.DROP this one first
         > CELL.FORK a/ d/
         :1
         > SELECT 3
@@ -160,7 +160,7 @@ fn forks_and_drops_in_transactions_and_scripts() {
         +QUEUED
         +QUEUED
         +QUEUED
-        [:1, :1, :2, :2, -"ERR there is a key under 'b/' already", :2]
+        [:1, :1, :2, :2, -"ERR there is a key under 'b/' already: fork to another prefix, or CELL.DROP this one first", :2]
         > CELL.GETV b/x
         ["1", :1, *]
         > EVAL "redis.call('cell.set', 'b/x', 2) return redis.call('cell.fork', 'b/', 'c/') + redis.call('cell.drop', 'b/')" 0
@@ -382,7 +382,10 @@ fn an_emptied_database_ends_its_fork() {
         fill(&mut connection, "a/", MANY, "v");
         let mut forker = begin_fork(&session, &mut connection);
         assert_eq!(connection.run(how).to_string(), "+OK");
-        assert_eq!(forker.read().to_string(), "-ERR the database was emptied or exchanged while the command worked");
+        assert_eq!(
+            forker.read().to_string(),
+            "-ERR the database was emptied or exchanged while the command worked: send it again"
+        );
         assert_eq!(connection.run("DBSIZE").integer(), 0);
         assert_eq!(connection.run("SET b/x v").to_string(), "+OK");
         connection.run("DEL b/x");

@@ -154,7 +154,7 @@ fn payloads_are_not_trusted() {
     let mut connection = session.connect();
     assert_eq!(connection.run("CELL.GETV a").to_string(), "[\"v\", :9223372036854775807, :5]");
     for command in ["CELL.SET a w", "CELL.CAS a 9223372036854775807 w"] {
-        let refused = "-ERR the version of the cell is at its maximum: it takes no more writes";
+        let refused = "-ERR the version of the cell is at its maximum: CELL.DEL it to begin anew at 1";
         assert_eq!(connection.run(command).to_string(), refused);
     }
     assert_eq!(connection.run("CELL.HISTORY a").to_string(), "[[\"v\", :9223372036854775807, :5]]");
@@ -162,7 +162,7 @@ fn payloads_are_not_trusted() {
     connection.run("DEL a");
     let reply = connection.run_args(&[b"RESTORE" as &[u8], b"a", b"0", &payload(5, &last)]);
     assert_eq!(reply.to_string(), "+OK");
-    let refused = "-ERR the time of the cell is at its maximum: it takes no more writes";
+    let refused = "-ERR the time of the cell is at its maximum: CELL.DEL it to begin anew";
     assert_eq!(connection.run("CELL.SET a w").to_string(), refused);
 }
 

@@ -31,11 +31,11 @@ fn cells_alone_are_listed() {
         > CELL.LIST CURSOR 0
         ["0", ~["dev/a", "dev/b"]]
         > CELL.LIST CURSOR x
-        -ERR the cursor 'x' is none of ours
+        -ERR the cursor 'x' is none of ours: begin with 0
         > CELL.LIST LIMIT -1
         -ERR the number behind LIMIT must be a whole number not below 0, not '-1'
         > CELL.LIST dev/
-        -ERR unknown option 'dev/'
+        ~-ERR unknown option 'dev/': send *
         > CELL.LIST PREFIX a PREFIX b
         -ERR PREFIX is given twice
         > CELL.LIST PREFIX

@@ -59,9 +59,9 @@ fn a_rollback_leaves_nothing_behind() {
         > EXISTS h
         :0
         > TXN.ROLLBACK
-        -ERR TXN.ROLLBACK without TXN.BEGIN
+        -ERR TXN.ROLLBACK without TXN.BEGIN: no transaction is open
         > TXN.COMMIT
-        -ERR TXN.COMMIT without TXN.BEGIN
+        -ERR TXN.COMMIT without TXN.BEGIN: no transaction is open
         "#,
     );
 }
@@ -105,13 +105,13 @@ fn words_out_of_place() {
         r#"
         # holdfast only
         > TXN.BEGIN x
-        -ERR unknown option 'x'
+        ~-ERR unknown option 'x': send *
         > TXN.BEGIN
         +OK
         > TXN.BEGIN
-        -ERR TXN.BEGIN cannot be part of an interactive transaction: it is not about data
+        -ERR TXN.BEGIN cannot be part of an interactive transaction: it is not about data; send it outside of one
         > MULTI
-        -ERR MULTI cannot be part of an interactive transaction: it is not about data
+        -ERR MULTI cannot be part of an interactive transaction: it is not about data; send it outside of one
         > GET
         -ERR wrong number of arguments for 'get' command
         > NOSUCH a
@@ -245,7 +245,7 @@ fn transactions_of_one_database_stay_there() {
         > INCR a
         :2
         > SELECT 0
-        -ERR SELECT cannot be part of an interactive transaction: it is not about data
+        -ERR SELECT cannot be part of an interactive transaction: it is not about data; send it outside of one
         2> SET a other
         +OK
         > TXN.COMMIT

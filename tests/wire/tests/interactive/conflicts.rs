@@ -3,7 +3,7 @@
 use wire::check;
 
 const CONFLICT: &str = "-CONFLICT a key that this transaction has read or written was changed by another client or has expired; nothing of \
-     it was applied";
+     it was applied: begin again";
 
 /// Checks a transcript in which `CONFLICT` stands for the whole error.
 fn check_conflicts(transcript: &str) {
@@ -371,9 +371,9 @@ fn watches_from_before_are_kept_apart() {
         > TXN.BEGIN
         +OK
         > WATCH x
-        -ERR WATCH cannot be part of an interactive transaction: it is not about data
+        -ERR WATCH cannot be part of an interactive transaction: it is not about data; send it outside of one
         > UNWATCH
-        -ERR UNWATCH cannot be part of an interactive transaction: it is not about data
+        -ERR UNWATCH cannot be part of an interactive transaction: it is not about data; send it outside of one
         > SET a 1
         +OK
         2> SET w 1

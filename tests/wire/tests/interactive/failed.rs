@@ -4,7 +4,7 @@
 use wire::check;
 
 const CONFLICT: &str = "-CONFLICT a key that this transaction has read or written was changed by another client or has expired; nothing of \
-     it was applied";
+     it was applied: begin again";
 
 #[test]
 fn nothing_in_a_pipeline_runs_outside_a_failed_transaction() {

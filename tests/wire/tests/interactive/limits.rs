@@ -17,11 +17,11 @@ fn a_transaction_has_at_most_so_many_keys() {
         > GET c
         (nil)
         > GET d
-        -ERR the transaction touches more than 3 keys (txn-max-keys) and was rolled back
+        -ERR the transaction touches more than 3 keys (txn-max-keys) and was rolled back: begin one with fewer
         > GET a
-        -ERR the transaction touches more than 3 keys (txn-max-keys) and was rolled back
+        -ERR the transaction touches more than 3 keys (txn-max-keys) and was rolled back: begin one with fewer
         > TXN.COMMIT
-        -ERR the transaction touches more than 3 keys (txn-max-keys) and was rolled back
+        -ERR the transaction touches more than 3 keys (txn-max-keys) and was rolled back: begin one with fewer
         > DBSIZE
         :0
         "#,
@@ -41,7 +41,7 @@ fn a_value_that_is_too_large_is_not_copied() {
         > STRLEN large
         :200001
         > APPEND large y
-        -ERR the transaction holds more than 102400 bytes (txn-max-bytes) and was rolled back
+        -ERR the transaction holds more than 102400 bytes (txn-max-bytes) and was rolled back: begin a smaller one
         > TXN.ROLLBACK
         +OK
         > STRLEN large
@@ -59,9 +59,9 @@ fn what_grows_inside_is_bounded() {
         > TXN.BEGIN
         +OK
         > GROW
-        -ERR the transaction holds more than 102400 bytes (txn-max-bytes) and was rolled back
+        -ERR the transaction holds more than 102400 bytes (txn-max-bytes) and was rolled back: begin a smaller one
         > TXN.COMMIT
-        -ERR the transaction holds more than 102400 bytes (txn-max-bytes) and was rolled back
+        -ERR the transaction holds more than 102400 bytes (txn-max-bytes) and was rolled back: begin a smaller one
         > EXISTS a
         :0
         "#;
@@ -105,9 +105,9 @@ fn a_transaction_that_is_open_for_too_long_is_over_and_frees_its_memory() {
         # until open_transactions:0
         # until total_watched_keys:0
         > GET a
-        -ERR the transaction was open for more than 200 ms (txn-timeout) and was rolled back
+        -ERR the transaction was open for more than 200 ms (txn-timeout) and was rolled back: begin a new one
         > TXN.COMMIT
-        -ERR the transaction was open for more than 200 ms (txn-timeout) and was rolled back
+        -ERR the transaction was open for more than 200 ms (txn-timeout) and was rolled back: begin a new one
         > GET a
         (nil)
         "#,

@@ -125,7 +125,7 @@ fn it_has_only_commands_that_read_cells() {
         > SET s 1
         +OK
         > TXN.BEGIN READ
-        ~-ERR unknown option 'READ'*
+        ~-ERR unknown option 'READ': send *
         > TXN.BEGIN READONLY READONLY
         ~-ERR *
         > TXN.BEGIN READONLY
@@ -139,9 +139,9 @@ fn it_has_only_commands_that_read_cells() {
         > EXISTS a
         ~-ERR EXISTS cannot be part of a read-only transaction: *
         > SCAN 0
-        -ERR SCAN cannot be part of an interactive transaction: its keys are not all arguments
+        -ERR SCAN cannot be part of an interactive transaction: its keys are not all arguments; send it outside of one
         > TXN.BEGIN READONLY
-        -ERR TXN.BEGIN cannot be part of an interactive transaction: it is not about data
+        -ERR TXN.BEGIN cannot be part of an interactive transaction: it is not about data; send it outside of one
         > CELL.GETV a AFTER 1 BLOCK 10
         -ERR BLOCK cannot wait in a read-only transaction, which sees no new version: leave it out
         > CELL.GET s
@@ -198,7 +198,7 @@ fn it_ends_after_its_time() {
         +OK
         # eventually
         > CELL.GET a
-        -ERR the transaction was open for more than 50 ms (txn-timeout) and was rolled back
+        -ERR the transaction was open for more than 50 ms (txn-timeout) and was rolled back: begin a new one
         > TXN.ROLLBACK
         +OK
         "#,

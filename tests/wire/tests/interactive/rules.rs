@@ -37,7 +37,12 @@ fn commands_that_are_not_about_data_are_refused() {
         let containers =
             ["CONFIG", "CLIENT", "PUBSUB", "SCRIPT", "FUNCTION", "SLOWLOG", "LATENCY", "MEMORY"].contains(&name[0]);
         let name = if containers { name[..2].join(" ") } else { name[0].to_owned() };
-        refuse(command, &format!("{name} cannot be part of an interactive transaction: it is not about data"));
+        refuse(
+            command,
+            &format!(
+                "{name} cannot be part of an interactive transaction: it is not about data; send it outside of one"
+            ),
+        );
     }
 }
 
@@ -64,7 +69,9 @@ fn commands_whose_keys_are_not_all_arguments_are_refused() {
             command.split(' ').take(1 + usize::from(command.starts_with("FUNCTION"))).collect::<Vec<_>>().join(" ");
         refuse(
             command,
-            &format!("{name} cannot be part of an interactive transaction: its keys are not all arguments"),
+            &format!(
+                "{name} cannot be part of an interactive transaction: its keys are not all arguments; send it outside of one"
+            ),
         );
     }
 }
@@ -73,7 +80,12 @@ fn commands_whose_keys_are_not_all_arguments_are_refused() {
 fn other_databases_are_refused() {
     for command in ["MOVE a 1", "COPY a b DB 1", "COPY a b DB 0 REPLACE"] {
         let name = command.split(' ').next().expect("a name");
-        refuse(command, &format!("{name} cannot be part of an interactive transaction: it touches another database"));
+        refuse(
+            command,
+            &format!(
+                "{name} cannot be part of an interactive transaction: it touches another database; send it outside of one"
+            ),
+        );
     }
 }
 
@@ -90,7 +102,7 @@ fn indexes_are_refused() {
         > SET before 1
         +OK
         > COMMAND
-        -ERR NAME cannot be part of an interactive transaction: one of its keys is an index
+        -ERR NAME cannot be part of an interactive transaction: one of its keys is an index; send it outside of one
         > TXN.COMMIT
         :1..
         > GET before

@@ -68,7 +68,7 @@ fn a_script_that_touches_another_key_leaves_nothing_behind() {
         > APPEND a 0
         :2
         > EVAL "SCRIPT" 1 a
-        -ERR the script touched a key that it did not declare, which it may not in an interactive transaction; nothing of it was kept
+        -ERR the script touched a key that it did not declare, which it may not in an interactive transaction; nothing of it was kept: declare the key in KEYS
         > GET a
         "10"
         > TXN.COMMIT
@@ -83,18 +83,21 @@ fn a_script_that_touches_another_key_leaves_nothing_behind() {
 #[test]
 fn a_script_may_call_what_a_transaction_may_contain() {
     for (call, error) in [
-        ("redis.call('select', 1)", "SELECT cannot be part of an interactive transaction: it is not about data"),
+        (
+            "redis.call('select', 1)",
+            "SELECT cannot be part of an interactive transaction: it is not about data; send it outside of one",
+        ),
         (
             "redis.call('publish', 'c', 'm')",
-            "PUBLISH cannot be part of an interactive transaction: it is not about data",
+            "PUBLISH cannot be part of an interactive transaction: it is not about data; send it outside of one",
         ),
         (
             "redis.call('keys', '*')",
-            "KEYS cannot be part of an interactive transaction: its keys are not all arguments",
+            "KEYS cannot be part of an interactive transaction: its keys are not all arguments; send it outside of one",
         ),
         (
             "redis.call('move', KEYS[1], 1)",
-            "MOVE cannot be part of an interactive transaction: it touches another database",
+            "MOVE cannot be part of an interactive transaction: it touches another database; send it outside of one",
         ),
     ] {
         let transcript = r#"

@@ -348,8 +348,9 @@ impl Model {
             ("RUN.EVENTS", after) => {
                 let after: usize = after.get(1).map_or(0, |after| after.parse().expect("a number"));
                 if last > 0 && after > last {
-                    let text =
-                        format!("ERR the run has been made anew: its last runSeq is {last}, and AFTER is {after}");
+                    let text = format!(
+                        "ERR the run has been made anew: its last runSeq is {last}, and AFTER is {after}; read it again from AFTER 0"
+                    );
                     return Ok(Reply::Error(text.into()));
                 }
                 let shown = |(number, event): (usize, &Event)| {

@@ -558,3 +558,32 @@ fn an_upgrade_without_a_journal_keeps_what_the_last_snapshot_has() {
     ok(&mut server.connect(), "SET a 2");
     assert_eq!(role(&mut server.connect()), "master");
 }
+
+/// A read-only transaction stays at its instant while the follower applies batches, and when it is promoted.
+#[test]
+fn a_follower_reads_cells_at_an_instant() {
+    let Some(home) = Home::fresh() else { return };
+    let writer = home.start(DEBUG);
+    let mut at_writer = writer.connect();
+    for line in ["CELL.SET a 1", "CELL.SET b 1", "SAVE"] {
+        assert!(!at_writer.run(line).is_error());
+    }
+    let follower = home.follow(DEBUG);
+    let (mut reader, mut other) = (follower.connect(), follower.connect());
+    same_digest(&mut at_writer, &mut other);
+    let begun = position(&mut other);
+    ok(&mut reader, "TXN.BEGIN READONLY");
+    for line in ["CELL.SET a 2", "CELL.DEL b", "CELL.SET c 1", "FLUSHALL", "CELL.SET a 7"] {
+        assert!(!at_writer.run(line).is_error());
+        same_digest(&mut at_writer, &mut other);
+        let seen = reader.run("CELL.MGET a b c");
+        let values: Vec<String> = seen.items()[..2].iter().map(|cell| cell.items()[0].text().to_owned()).collect();
+        assert!(values == ["1", "1"] && seen.items()[2].is_nil(), "after {line}: {seen}");
+    }
+    writer.kill();
+    ok(&mut other, "REPLICAOF NO ONE");
+    eventually("the follower writes", || !other.run("CELL.SET a 8").is_error());
+    assert_eq!(reader.run("CELL.GET a").text(), "1");
+    assert_eq!(reader.run("TXN.COMMIT").integer(), begun);
+    assert_eq!(reader.run("CELL.GET a").text(), "8");
+}

@@ -71,7 +71,7 @@ fn an_open_transaction_cannot_be_committed() {
     assert!(!other.run("BGREWRITEAOF").is_error());
     eventually("writes are taken", || other.run("SET c 3").to_string() == "+OK");
     assert_eq!(other.run("MGET a b").to_string(), "[\"1\", (nil)]");
-    assert_eq!(client.run("TXN.COMMIT").to_string(), "-ERR TXN.COMMIT without TXN.BEGIN");
+    assert_eq!(client.run("TXN.COMMIT").to_string(), "-ERR TXN.COMMIT without TXN.BEGIN: no transaction is open");
     server.kill();
     let server = home.start(&["--appendfsync", "always"]);
     assert_eq!(server.connect().run("MGET a b").to_string(), "[\"1\", (nil)]");

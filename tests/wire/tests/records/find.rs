@@ -81,11 +81,11 @@ fn a_search_that_is_wrong_is_refused() {
         > HFIND p: CURSOR
         -ERR the cursor is missing
         > HFIND p: CURSOR x
-        -ERR the cursor 'x' is none of ours
+        -ERR the cursor 'x' is none of ours: begin with 0
         > HFIND p: CURSOR -1
-        -ERR the cursor '-1' is none of ours
+        -ERR the cursor '-1' is none of ours: begin with 0
         > HFIND p: CURSOR 18446744073709551616
-        -ERR the cursor '18446744073709551616' is none of ours
+        -ERR the cursor '18446744073709551616' is none of ours: begin with 0
         > HFIND p: CURSOR 0 CURSOR 0
         -ERR CURSOR is given twice
         > HFIND p: LIMIT -1
@@ -141,7 +141,7 @@ fn a_limit_of_zero_asks_for_nothing() {
         > HFIND p: CURSOR 4294967297 LIMIT 0
         ["0", []]
         > HFIND p: LIMIT 0 CURSOR x
-        -ERR the cursor 'x' is none of ours
+        -ERR the cursor 'x' is none of ours: begin with 0
         "##,
     );
 }

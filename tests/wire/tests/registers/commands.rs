@@ -286,11 +286,11 @@ fn a_buffered_addition_that_cannot_be_applied_holds_the_others_up() {
         > REG.GET n
         ["text", "1"]
         > REG.INCRBY n 2 5 ORDERED
-        -ERR the value of the register is not a whole number of 64 bits
+        -ERR the value of the register is not a whole number of 64 bits: REG.PUT a number first
         > REG.PUT n 2 6 ORDERED
         +MISMATCH
         > REG.SEAL n 3
-        -ERR the buffered REG.INCRBY of version 2 cannot be applied: the value before it is not a whole number of 64 bits
+        -ERR the buffered REG.INCRBY of version 2 cannot be applied: the value before it is not a whole number of 64 bits; REG.PUT a higher version without ORDERED to drop it
         > REG.GET n
         ["text", "1"]
         > REG.PUT n 3 30
@@ -300,7 +300,7 @@ fn a_buffered_addition_that_cannot_be_applied_holds_the_others_up() {
         > REG.INCRBY n 5 9223372036854775807 ORDERED
         +BUFFERED
         > REG.SEAL n 6
-        -ERR the buffered REG.INCRBY of version 5 cannot be applied: the sum does not fit in 64 bits
+        -ERR the buffered REG.INCRBY of version 5 cannot be applied: the sum does not fit in 64 bits; REG.PUT a higher version without ORDERED to drop it
         > REG.PUT n 4 0 ORDERED
         +APPLIED
         > REG.GET n
@@ -316,9 +316,9 @@ fn a_sum_that_is_none_is_refused() {
         > REG.PUT n 1 9223372036854775807
         +APPLIED
         > REG.INCRBY n 2 1
-        -ERR the sum does not fit in 64 bits
+        -ERR the sum does not fit in 64 bits: add less, or REG.PUT another value
         > REG.INCRBY n 2 1 ORDERED
-        -ERR the sum does not fit in 64 bits
+        -ERR the sum does not fit in 64 bits: add less, or REG.PUT another value
         > REG.GET n
         ["9223372036854775807", "1"]
         > REG.INCRBY n 2 -1
@@ -326,11 +326,11 @@ fn a_sum_that_is_none_is_refused() {
         > REG.PUT t 1 text
         +APPLIED
         > REG.INCRBY t 2 1
-        -ERR the value of the register is not a whole number of 64 bits
+        -ERR the value of the register is not a whole number of 64 bits: REG.PUT a number first
         > REG.PUT t 2 " 1"
         +APPLIED
         > REG.INCRBY t 3 1
-        -ERR the value of the register is not a whole number of 64 bits
+        -ERR the value of the register is not a whole number of 64 bits: REG.PUT a number first
         > REG.GET t
         [" 1", "2"]
         "#,
@@ -349,7 +349,7 @@ fn a_full_buffer_takes_no_more() {
         +BUFFERED
         +BUFFERED
         > REG.PUT r 7 g ORDERED
-        -ERR 2 versions of the register wait for their turn: no more can (reg-buffer-max)
+        -ERR 2 versions of the register wait for their turn (reg-buffer-max): send the missing one, or REG.SEAL what will not come
         > REG.PUT r 3 c ORDERED
         +BUFFERED
         > REG.PUT r 1 a ORDERED
@@ -363,7 +363,7 @@ fn a_full_buffer_takes_no_more() {
         > CONFIG SET reg-buffer-max 0
         +OK
         > REG.PUT s 2 b ORDERED
-        -ERR 0 versions of the register wait for their turn: no more can (reg-buffer-max)
+        -ERR 0 versions of the register wait for their turn (reg-buffer-max): send the missing one, or REG.SEAL what will not come
         > EXISTS s
         :0
         > REG.PUT s 1 a ORDERED
@@ -401,11 +401,11 @@ fn what_is_no_version_is_refused() {
         > REG.INCRBY r 1 9223372036854775808
         -ERR the number to add must be a whole number of 64 bits, not '9223372036854775808'
         > REG.PUT r 1 v LATER
-        -ERR unknown option 'LATER'
+        ~-ERR unknown option 'LATER': send *
         > REG.PUT r 1 v ORDERED ORDERED
         -ERR ORDERED is given twice
         > REG.INCRBY r 1 1 ORDERED now
-        -ERR unknown option 'now'
+        ~-ERR unknown option 'now': send *
         > EXISTS r
         :0
         > REG.PUT r 1 v ORDERED

@@ -191,7 +191,10 @@ fn an_emptied_database_ends_its_restore() {
     for how in ["FLUSHDB", "FLUSHALL"] {
         let mut restorer = begin(session.connect(), &mut connection);
         assert_eq!(connection.run(how).to_string(), "+OK");
-        assert_eq!(restorer.read().to_string(), "-ERR the database was emptied or exchanged while the command worked");
+        assert_eq!(
+            restorer.read().to_string(),
+            "-ERR the database was emptied or exchanged while the command worked: send it again"
+        );
         assert_eq!(connection.run("DBSIZE").integer(), 0);
         prepare(&mut connection);
     }

@@ -201,7 +201,7 @@ impl Model {
             return "+BUFFERED";
         }
         if !self.apply(version, operation) {
-            return "-ERR the value of the register is not a whole number of 64 bits";
+            return "-ERR the value of the register is not a whole number of 64 bits: REG.PUT a number first";
         }
         self.order = self.order.or(ordered);
         self.go_on();

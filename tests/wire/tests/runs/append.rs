@@ -76,7 +76,7 @@ fn attributes_are_kept_as_given() {
         > RUN.APPEND r k4 t d ATTR 1 a b ATTR 1 c d
         -ERR ATTR is given twice
         > RUN.APPEND r k4 t d ATTR 3 a 1 b 2 a 3
-        -ERR the attribute 'a' is given twice
+        -ERR the attribute 'a' is given twice: send each name once
         > RUN.INFO r
         ["runId", "r", "status", "pending", "events", :3, ...]
         "#,
@@ -121,9 +121,9 @@ fn wrong_arguments_are_named_and_change_nothing() {
     let mut transcript = String::from(
         r#"
         > RUN.APPEND r k t d UNKNOWN x
-        -ERR unknown option 'UNKNOWN'
+        ~-ERR unknown option 'UNKNOWN': send *
         > RUN.APPEND r k t d x
-        -ERR unknown option 'x'
+        ~-ERR unknown option 'x': send *
         > RUN.APPEND r "" t d
         -ERR the idempotency key is empty: give one, or * to have it computed
         > RUN.APPEND r k t
@@ -168,15 +168,15 @@ fn the_server_computes_the_key() {
         > RUN.EVENTS r1
         [[*, *, *, *, *, *, *, *, *, *, "idempotencyKey", "2f656635825fa24c31e89b563f2d2cfabdbe1fbf6cd911e331858830881c558b", ...], [*, *, *, *, *, *, *, *, *, *, "idempotencyKey", "15f6517e3c63215c9f3d2d9bb6f072e613579b9c7c08c2dfa792f505f68ddc3c", ...]]
         > RUN.APPEND "a|b" * t d
-        -ERR a key is not computed where the run contains '|', which separates the parts
+        -ERR a key is not computed where the run contains '|', which separates the parts: send a key of your own instead of *
         > RUN.APPEND r1 * "t|" d
-        -ERR a key is not computed where the type contains '|', which separates the parts
+        -ERR a key is not computed where the type contains '|', which separates the parts: send a key of your own instead of *
         > RUN.APPEND r1 * t d STEP |
-        -ERR a key is not computed where STEP contains '|', which separates the parts
+        -ERR a key is not computed where STEP contains '|', which separates the parts: send a key of your own instead of *
         > RUN.APPEND r1 * t d LOGICALATTEMPT "1|2"
-        -ERR a key is not computed where LOGICALATTEMPT contains '|', which separates the parts
+        -ERR a key is not computed where LOGICALATTEMPT contains '|', which separates the parts: send a key of your own instead of *
         > RUN.APPEND r1 * t d PLANVERSION "1|2"
-        -ERR a key is not computed where PLANVERSION contains '|', which separates the parts
+        -ERR a key is not computed where PLANVERSION contains '|', which separates the parts: send a key of your own instead of *
         > RUN.APPEND r1 * t d ENGINEATTEMPT "1|2" REF "|"
         ["runSeq", :3, ...]
         > RUN.APPEND "a|b" "k|1" "t|" "d|" STEP "s|"

@@ -155,7 +155,7 @@ fn a_whole_run_can_go_and_begins_anew_at_1() {
             > RUN.APPEND r k2 t d
             ["runSeq", :1, "idempotent", :0, "persisted", :1, ...]
             > RUN.EVENTS r AFTER 2
-            -ERR the run has been made anew: its last runSeq is 1, and AFTER is 2
+            -ERR the run has been made anew: its last runSeq is 1, and AFTER is 2; read it again from AFTER 0
             > RUN.EVENTS r
             [["runId", "r", "runSeq", :1, *, *, *, *, *, *, "idempotencyKey", "k2", ...]]
             "#

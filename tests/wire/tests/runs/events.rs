@@ -155,9 +155,9 @@ fn wrong_arguments_are_named() {
         > RUN.APPEND r k t d
         *
         > RUN.EVENTS r AFTER 2
-        -ERR the run has been made anew: its last runSeq is 1, and AFTER is 2
+        -ERR the run has been made anew: its last runSeq is 1, and AFTER is 2; read it again from AFTER 0
         > RUN.EVENTS r AFTER 9223372036854775807 BLOCK 0
-        -ERR the run has been made anew: its last runSeq is 1, and AFTER is 9223372036854775807
+        -ERR the run has been made anew: its last runSeq is 1, and AFTER is 9223372036854775807; read it again from AFTER 0
         > RUN.EVENTS r LIMIT -1
         -ERR the number behind LIMIT must be a whole number not below 0, not '-1'
         > RUN.EVENTS nosuch LIMIT -1
@@ -183,7 +183,7 @@ fn wrong_arguments_are_named() {
         > RUN.EVENTS r BLOCK 1 BLOCK 1
         -ERR BLOCK is given twice
         > RUN.EVENTS r 1
-        -ERR unknown option '1'
+        ~-ERR unknown option '1': send *
         > RUN.EVENTS
         -ERR wrong number of arguments for 'run.events' command
         > SET s x

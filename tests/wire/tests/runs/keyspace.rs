@@ -321,7 +321,7 @@ fn runs_work_in_transactions_and_scripts() {
         +QUEUED
         +QUEUED
         [["runSeq", :1, "idempotent", :0, ...], ["runSeq", :1, "idempotent", :1, ...], ["runSeq", :1, "idempotent", :0, "persisted", :0, ...], [], [],
-         -"ERR the run has been made anew: its last runSeq is 1, and AFTER is 2", ["runId", "r", "status", "running", ...], ["0", ["r"]]]
+         -"ERR the run has been made anew: its last runSeq is 1, and AFTER is 2; read it again from AFTER 0", ["runId", "r", "status", "running", ...], ["0", ["r"]]]
         > EVAL "return redis.call('run.append', KEYS[1], ARGV[1], 't', 'd')" 1 r k2
         ["runSeq", :2, "idempotent", :0, "persisted", :1, ...]
         > EVAL "return redis.call('run.events', KEYS[1], 'AFTER', 2, 'BLOCK', 0)" 1 r

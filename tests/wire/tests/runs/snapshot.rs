@@ -126,7 +126,7 @@ fn wrong_arguments_are_named() {
         > RUN.PROJECT r UPTO 1 UPTO 1
         -ERR UPTO is given twice
         > RUN.PROJECT r 1
-        -ERR unknown option '1'
+        ~-ERR unknown option '1': send *
         > RUN.SNAPSHOT r 1
         -ERR wrong number of arguments for 'run.snapshot' command
         > RUN.INFO r 1

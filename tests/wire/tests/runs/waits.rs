@@ -118,8 +118,8 @@ fn a_run_that_is_made_anew_ends_the_wait_with_an_error() {
         ("TXN.BEGIN\n> DEL r\n> RUN.APPEND r k t d\n> TXN.COMMIT\n+OK\n:1\n*\n:1..", 1),
     ] {
         let how = match last {
-            1 => ": its last runSeq is 1, and AFTER is 2",
-            _ => " while it was waited for",
+            1 => ": its last runSeq is 1, and AFTER is 2; read it again from AFTER 0",
+            _ => " while it was waited for: read it again from AFTER 0",
         };
         check(&format!(
             r#"
@@ -168,7 +168,7 @@ fn a_copy_that_takes_the_place_of_a_run_ends_the_wait_with_an_error() {
         +QUEUED
         +QUEUED
         [:1, +OK]
-        2< -ERR the run has been made anew while it was waited for
+        2< -ERR the run has been made anew while it was waited for: read it again from AFTER 0
         "#,
     );
 }
@@ -200,7 +200,7 @@ fn a_run_that_goes_keeps_its_readers() {
             # until blocked_clients:1
             > RUN.APPEND r k2 t d
             *
-            2< -ERR the run has been made anew while it was waited for
+            2< -ERR the run has been made anew while it was waited for: read it again from AFTER 0
             # until blocked_clients:0
             "#
         ));

@@ -135,7 +135,7 @@ fn low_drops_replies_and_never_goes_back() {
         > SESSION.INFO s
         ["sid", "s", "created_at", :1.., "ttl_ms", :90000, "low", :7, "replies", :1, ...]
         > SESSION.CALL s 8 LOW 9 INCR n
-        ~-ERR *9 is more than 8*
+        ~-ERR *send at most 8, not 9
         > SESSION.CALL s 9223372036854775807 LOW 9223372036854775807 INCR n
         :8
         > SESSION.CALL s 9223372036854775807 LOW 1 INCR n

@@ -362,7 +362,7 @@ fn open_fails_when_its_hook_takes_the_session_away() {
             > SELECT 0
             +OK
             > SESSION.OPEN ID s
-            -ERR the function that was called for the session has removed, replaced or moved it
+            -ERR the function that was called for the session has removed, replaced or moved it: set another one with SESSION.HOOK
             > KEYS *
             ["before"]
             > GET before

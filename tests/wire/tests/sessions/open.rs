@@ -58,7 +58,7 @@ fn what_is_wrong_is_refused_and_opens_nothing() {
     check(
         r#"
         > SESSION.OPEN FOO
-        -ERR unknown option 'FOO'
+        ~-ERR unknown option 'FOO': send *
         > SESSION.OPEN ID
         -ERR the id of the session is missing
         > SESSION.OPEN ID a ID b

@@ -60,11 +60,11 @@ const NAME_RESERVED: &[u8] = b"_strata/";
 /// Why a cell cannot have this name, if so.
 pub fn name_error(name: &[u8]) -> Option<&'static str> {
     if name.is_empty() || name.len() > NAME_BYTES_MAX {
-        Some("the name of a cell has 1 to 1024 bytes")
+        Some("the name of a cell must have 1 to 1024 bytes")
     } else if name.starts_with(NAME_RESERVED) {
-        Some("the name of a cell does not begin with '_strata/', which is reserved")
+        Some("the name of a cell must not begin with '_strata/', which is reserved: choose another name")
     } else if name.contains(&0) {
-        Some("the name of a cell has no NUL byte in it")
+        Some("the name of a cell must not contain a NUL byte: choose another name")
     } else {
         None
     }

@@ -151,11 +151,15 @@ pub enum BadCheckpoint {
 impl Display for BadCheckpoint {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            BadCheckpoint::NoSnapshot => f.write_str("these bytes are no snapshot of registers"),
+            BadCheckpoint::NoSnapshot => {
+                f.write_str("these bytes are no snapshot of registers: send what REG.SNAPSHOT has returned")
+            }
             BadCheckpoint::UnknownFormat(version) => {
                 write!(f, "the snapshot has format {version}: was it written by a newer version?")
             }
-            BadCheckpoint::Damaged => f.write_str("the snapshot is damaged or cut short"),
+            BadCheckpoint::Damaged => {
+                f.write_str("the snapshot is damaged or cut short: send it again, or an older one")
+            }
         }
     }
 }
