@@ -124,10 +124,16 @@ impl<S, O> StatefulNode<S, O> {
     }
 
     /// Replaces all states by those of the last checkpoint, and returns its input position, from which the input is
-    /// then read again. `None` if there is no checkpoint; then nothing is changed.
+    /// then read again. `None` if there is no checkpoint with one: the input is read from its beginning. Call it at
+    /// each start, before the first input.
     pub async fn recover(&self) -> Result<Option<Vec<u8>>, Error> {
-        let restored = self.state.restore_checkpoint(&self.checkpoint_key).await?;
-        Ok(restored.map(|restored| restored.position.unwrap_or_default()))
+        let Some(restored) = self.state.restore_checkpoint(&self.checkpoint_key).await? else {
+            // The start itself is the first checkpoint, without a position: after a crash before the next one, the input
+            // is read again on the states of the start, and no output is missing.
+            self.state.checkpoint(&self.checkpoint_key, None).await?;
+            return Ok(None);
+        };
+        Ok(restored.position)
     }
 
     /// The outputs of a version that was applied; those of older ones are gone.

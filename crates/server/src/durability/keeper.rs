@@ -414,16 +414,31 @@ impl Keeper {
 
     /// More is durable, the journal has failed or is fenced, or it has room or none.
     fn on_journal_moved(&self) {
-        let Some(journal) = self.journal() else { return };
+        if let Some(journal) = self.journal() {
+            self.follow_log(&*journal);
+        }
+    }
+
+    /// Follows the state of a log, which may have been given up by now.
+    fn follow_log(&self, journal: &dyn Log) {
         let state = self.state();
         if journal.has_failed() && state != JournalState::Fenced {
+            // IMPORTANT: the log is looked up again under the lock. The one that was fenced or has failed may have been
+            // given up meanwhile, and the server follows, or writes another.
             if journal.fenced_by().is_some() {
-                self.change_state(|_, _| JournalState::Fenced);
+                self.change_state(|state, _| {
+                    match self.journal().is_some_and(|current| current.fenced_by().is_some()) {
+                        true => JournalState::Fenced,
+                        false => state,
+                    }
+                });
                 return self.roles.wake();
             }
             if state == JournalState::Sound {
                 return self.change_state(|state, _| match state {
-                    JournalState::Sound => JournalState::Failed,
+                    JournalState::Sound if self.journal().is_some_and(|current| current.has_failed()) => {
+                        JournalState::Failed
+                    }
                     state => state,
                 });
             }
@@ -651,6 +666,20 @@ mod tests {
         assert_eq!(keeper.write_all().gate(0, false), ReplyGate::Drop);
         assert!(keeper.close().is_err());
         assert_eq!(keeper.write_all().gate(0, false), ReplyGate::Drop);
+    }
+
+    /// Regression: a worker that had seen the fence of the old log fenced a server that followed by then, for ever.
+    #[test]
+    fn a_fence_that_is_noticed_too_late_does_not_count() {
+        let (keeper, log) = keeper();
+        keeper.begin_following(Weak::new());
+        log.fence(Epoch(9));
+        keeper.follow_log(&log);
+        assert_eq!(keeper.state(), JournalState::Following);
+        // The next log is another one.
+        keeper.open(Weak::new(), MemoryLog::new(Epoch(10)).opened());
+        keeper.follow_log(&log);
+        assert_eq!(keeper.state(), JournalState::Sound);
     }
 
     #[test]

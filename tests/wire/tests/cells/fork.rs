@@ -77,8 +77,8 @@ fn what_cannot_be_forked() {
         -ERR the name of a cell must not begin with '_strata/', which is reserved: choose another name
         > CELL.FORK a/ "b\x00/"
         -ERR the name of a cell must not contain a NUL byte: choose another name
-        > CELL.FORK a/ {longest}/
-        -ERR the name of a cell must have 1 to 1024 bytes
+        > CELL.FORK a/ {longest}xx/
+        -ERR the branch of a cell, before the first '/', must have at most 1024 bytes
         > DBSIZE
         :1
         > HSET c/h f v

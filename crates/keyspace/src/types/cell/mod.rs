@@ -52,18 +52,23 @@ const FREED_SAMPLES: usize = 16;
 pub const VERSION_MAX: u64 = i64::MAX as u64;
 pub const TIME_MAX_US: u64 = i64::MAX as u64;
 
-/// The longest name of a cell.
+/// The longest name of a cell within its branch, and of a branch.
 const NAME_BYTES_MAX: usize = 1024;
 /// Names with this prefix are reserved.
 const NAME_RESERVED: &[u8] = b"_strata/";
 
-/// Why a cell cannot have this name, if so.
-pub fn name_error(name: &[u8]) -> Option<&'static str> {
+/// Why a cell cannot have this key, if so. What is before the first `/` is its branch, if something follows; the rules
+/// hold for its name within the branch.
+pub fn name_error(key: &[u8]) -> Option<&'static str> {
+    let branch_len = key.iter().position(|byte| *byte == b'/').filter(|len| len + 1 < key.len());
+    let name = branch_len.map_or(key, |len| &key[len + 1..]);
     if name.is_empty() || name.len() > NAME_BYTES_MAX {
         Some("the name of a cell must have 1 to 1024 bytes")
-    } else if name.starts_with(NAME_RESERVED) {
+    } else if branch_len.is_some_and(|len| len > NAME_BYTES_MAX) {
+        Some("the branch of a cell, before the first '/', must have at most 1024 bytes")
+    } else if key.starts_with(NAME_RESERVED) || name.starts_with(NAME_RESERVED) {
         Some("the name of a cell must not begin with '_strata/', which is reserved: choose another name")
-    } else if name.contains(&0) {
+    } else if key.contains(&0) {
         Some("the name of a cell must not contain a NUL byte: choose another name")
     } else {
         None

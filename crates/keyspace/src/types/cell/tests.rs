@@ -127,9 +127,21 @@ fn a_version_that_does_not_follow_replaces_the_others() {
 #[test]
 fn names_have_limits() {
     let long = [b'x'; 1025];
-    let refused: [&[u8]; 5] = [b"", &long, b"a\0b", b"_strata/", b"_strata/x"];
+    let within = |branch: &[u8], name: &[u8]| [branch, b"/", name].concat();
+    let refused: [&[u8]; 9] = [
+        b"",
+        &long,
+        b"a\0b",
+        b"_strata/",
+        b"_strata/x",
+        b"dev/_strata/x",
+        b"a\0b/x",
+        &within(b"dev", &long),
+        &within(&long, b"x"),
+    ];
     assert!(refused.iter().all(|name| name_error(name).is_some()));
-    let taken: [&[u8]; 4] = [b"a", &long[1..], b"_strata", b"x_strata/"];
+    let taken: [&[u8]; 6] =
+        [b"a", &long[1..], b"_strata", b"x_strata/", &within(b"dev", &long[1..]), &within(&long[1..], &long[1..])];
     assert!(taken.iter().all(|name| name_error(name).is_none()));
 }
 
