@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod acl;
 pub mod background;
 mod bits;
 mod cells;
@@ -34,6 +35,9 @@ mod value_reply;
 
 use execution::command::{self, Registry, Table};
 
+pub use acl::{Named as NamedUsers, load_users, parse_users};
+pub use connection::describe_client;
+
 /// The table of all commands.
 pub fn registry() -> &'static Registry {
     command::list(FAMILIES)
@@ -42,6 +46,7 @@ pub fn registry() -> &'static Registry {
 /// All families. The order is that of COMMAND LIST.
 pub const FAMILIES: &[&[Table]] = &[
     connection::TABLES,
+    acl::TABLES,
     transactions::TABLES,
     pubsub::TABLES,
     scripting::TABLES,

@@ -3,7 +3,6 @@
 
 /// A command, or a container with all its subcommands, in lower case, and why it is missing.
 pub const MISSING: &[(&str, &str)] = &[
-    ("acl", "Access control is not built yet; there is one user, `default`, with the password of `requirepass`."),
     (
         "migrate",
         "It needs a connection to another server, and holds both up until that has answered. DUMP, RESTORE and DEL through \

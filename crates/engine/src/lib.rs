@@ -11,7 +11,9 @@
 
 pub use algorithms;
 pub use commands::background;
+pub use commands::{NamedUsers, load_users, parse_users};
 pub use execution;
+pub use execution::acl;
 pub use execution::{args, clients, error, host, observability, panics, persistence, settings};
 
 pub use clients::{ClientHandle, Clients};
@@ -67,6 +69,10 @@ pub fn with_all_commands(
     shards: usize,
     workers: usize,
 ) -> Engine {
-    let procedures = Procedures { serve_ready: execution::waiting::serving::serve_ready, execute };
+    let procedures = Procedures {
+        serve_ready: execution::waiting::serving::serve_ready,
+        execute,
+        describe_client: commands::describe_client,
+    };
     Engine::new(commands::registry(), procedures, settings, host, clock, shards, workers)
 }

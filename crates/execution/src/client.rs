@@ -1,5 +1,6 @@
 //! One network peer as commands see it: its choices and its state. Refuses to know its socket.
 
+use crate::acl::User;
 use crate::clients::CLIENT_BYTES;
 use crate::clients::ClientHandle;
 use crate::clients::pubsub::Subscriptions;
@@ -16,6 +17,7 @@ use resp::{OwnedRequest, Protocol, Reply};
 use std::any::Any;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 /// Which replies a client wants (CLIENT REPLY).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +64,12 @@ pub struct Client {
     pub handle: Arc<ClientHandle>,
     pub db: usize,
     pub protocol: Protocol,
+    /// Who it is; the default user if none is set.
+    pub user: Option<Arc<User>>,
+    /// It has proved who it is, or did not have to when it connected.
     pub authenticated: bool,
+    /// The generation of users in which it was found to have all rights: while that lasts, nothing is checked.
+    pub free_pass: AtomicU64,
     pub reply_mode: ReplyMode,
     /// CLIENT NO-TOUCH: its reads do not count as use of a key.
     pub no_touch: bool,
@@ -124,7 +131,9 @@ impl Client {
             handle,
             db: 0,
             protocol: Protocol::Resp2,
+            user: None,
             authenticated,
+            free_pass: AtomicU64::new(0),
             reply_mode: ReplyMode::On,
             no_touch: false,
             no_evict: false,
@@ -154,9 +163,18 @@ impl Client {
         }
     }
 
+    /// Makes it that user from now on.
+    pub fn become_user(&mut self, user: Arc<User>) {
+        self.handle.set_user(&user.name);
+        self.user = Some(user);
+        self.authenticated = true;
+        self.free_pass = AtomicU64::new(0);
+    }
+
     /// Takes the client out of its connection and leaves a stand-in there.
     pub fn leave_stand_in(&mut self) -> Client {
         let stand_in = Client {
+            user: self.user.clone(),
             db: self.db,
             protocol: self.protocol,
             no_evict: self.no_evict,

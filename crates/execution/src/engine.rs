@@ -1,6 +1,7 @@
 //! The state server without its sockets: all its state in one place. Its procedures are in the files beside this one.
 
 use super::worker::Worker;
+use crate::acl::Acl;
 use crate::background_tasks::BackgroundTasks;
 use crate::clients::Clients;
 use crate::clients::pause::Pause;
@@ -43,6 +44,8 @@ pub struct Engine {
     pub settings: Arc<Settings>,
     /// Rows of the settings with the size limits of compact encodings.
     threshold_rows: [usize; THRESHOLD_SETTINGS.len()],
+    /// Users and their rights.
+    pub acl: Acl,
     pub clients: Clients,
     pub monitors: Monitors,
     pub pubsub: PubSub,
@@ -103,6 +106,10 @@ impl Engine {
         workers: usize,
     ) -> Engine {
         let rows = registry.rows().len();
+        let acl = Acl::default();
+        if settings.requires_password() {
+            acl.set_default_password(settings.requirepass().as_bytes());
+        }
         let (started_ms, started_ns) = (clock.unix_us() / 1000, clock.monotonic_ns());
         let mut random = fastrand::Rng::with_seed(clock.unix_us() ^ u64::from(host.process_id()) << 32);
         let run_id = random_id(&mut random);
@@ -111,6 +118,7 @@ impl Engine {
             keyspace: Keyspace::new(shards),
             threshold_rows: THRESHOLD_SETTINGS.map(settings::row_of),
             settings,
+            acl,
             clients: Clients::default(),
             monitors: Monitors::default(),
             pubsub: PubSub::default(),

@@ -1,5 +1,6 @@
 //! What can be wrong with a request, with the exact error text for the wire.
 
+use crate::acl::{Denied, Object};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -27,6 +28,8 @@ pub enum CommandError {
     AwaitsScript,
     /// A handler panicked before it changed anything.
     Internal,
+    /// The user has no right to it.
+    Denied(Box<Denied>),
     /// The row's name, `config|get` for a subcommand.
     WrongArity(Cow<'static, str>),
     /// Any other text, code first.
@@ -77,6 +80,10 @@ impl fmt::Display for CommandError {
                 "ERR internal error: this command has met a bug and changed nothing; the server's log tells where"
             }
             CommandError::NoAuth => "NOAUTH Authentication required.",
+            CommandError::Denied(denied) => {
+                let code = if matches!(denied.object, Object::Anything(_)) { "ERR" } else { "NOPERM" };
+                return write!(f, "{code} {}", denied.object.briefly(&denied.user));
+            }
             CommandError::WrongArity(name) => {
                 return write!(f, "ERR wrong number of arguments for '{name}' command");
             }

@@ -3,6 +3,7 @@
 
 use super::engine::Engine;
 use super::worker::Worker;
+use crate::acl;
 use crate::ahead::Ahead;
 use crate::call::Call;
 use crate::client::{Client, ReplyMode};
@@ -302,6 +303,9 @@ pub(super) fn queue(
         }
         gates => gates.err(),
     };
+    if let Some(error) = &refused {
+        gates::note_if_denied(engine, client, error, acl::Context::Multi);
+    }
     let bytes_max = engine.settings.client_query_buffer_limit();
     let transaction = client.transaction.as_mut().expect("only commands of a transaction are queued");
     let before = transaction.bytes();

@@ -1,6 +1,7 @@
 //! The gates: checks that every command passes before it runs. Knows reasons to refuse; refuses to know what a command
 //! does.
 
+use crate::acl::{self, Denied};
 use crate::client::Client;
 use crate::command::{CommandRow, Flags};
 use crate::conditions;
@@ -9,6 +10,7 @@ use crate::error::{CommandError, CommandResult};
 use crate::eviction;
 use crate::persistence::Role;
 use resp::Request;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Sets whether data is loading. Meanwhile only commands that do not need it pass. Other commands wait, and are refused
 /// when loading takes long.
@@ -71,9 +73,7 @@ pub fn pass_replicas(engine: &Engine) -> CommandResult {
 #[inline]
 pub fn gates(engine: &Engine, client: &Client, row: &'static CommandRow, request: Request<'_>) -> CommandResult {
     let flags = row.command.flags;
-    if !client.authenticated && !flags.has(Flags::NO_AUTH) && engine.settings.requires_password() {
-        return Err(CommandError::NoAuth);
-    }
+    pass_user(engine, client, row, request)?;
     if client.is_only_listening() && !flags.has(Flags::WHILE_SUBSCRIBED) {
         return Err(CommandError::said(format!(
             "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this \
@@ -88,6 +88,45 @@ pub fn gates(engine: &Engine, client: &Client, row: &'static CommandRow, request
         pass_memory_limit(engine).or_else(|error| if grows(row, request) { Err(error) } else { Ok(()) })?;
     }
     Ok(())
+}
+
+/// Checks whether the user has the right to a request.
+#[inline]
+pub fn pass_user(engine: &Engine, client: &Client, row: &'static CommandRow, request: Request<'_>) -> CommandResult {
+    match client.free_pass.load(Relaxed) == engine.acl.generation() {
+        true => Ok(()),
+        false => pass_rights(engine, client, row, request),
+    }
+}
+
+/// Checks whether a client may run a request at all.
+#[cold]
+fn pass_rights(engine: &Engine, client: &Client, row: &'static CommandRow, request: Request<'_>) -> CommandResult {
+    // IMPORTANT: before the rights are read. If they change in between, the client is checked again.
+    let generation = engine.acl.generation();
+    let user = client.user.as_ref().unwrap_or(engine.acl.default_user());
+    if !client.authenticated && !engine.acl.default_needs_no_password() || user.is_removed() {
+        return if row.command.flags.has(Flags::NO_AUTH) { Ok(()) } else { Err(CommandError::NoAuth) };
+    }
+    let rights = user.rights();
+    if rights.is_everything {
+        client.free_pass.store(generation, Relaxed);
+        return Ok(());
+    }
+    acl::check::check(engine, &rights, row, request)
+        .map_err(|object| CommandError::Denied(Box::new(Denied { object, user: user.shown_name() })))
+}
+
+/// Notes in ACL LOG that a request was refused for want of a right.
+#[cold]
+pub fn note_if_denied(engine: &Engine, client: &Client, error: &CommandError, context: acl::Context) {
+    if let CommandError::Denied(denied) = error {
+        let user = client.user.as_ref().unwrap_or(engine.acl.default_user());
+        let (line, now_ms) =
+            ((engine.procedures.describe_client)(engine, &client.handle), engine.clock.unix_us() / 1000);
+        let len_max = engine.settings.acllog_max_len() as usize;
+        engine.acl.note_denied(&denied.object, context, &user.name, line, now_ms, len_max);
+    }
 }
 
 /// True when a request may write, as far as is known before it runs: CLIENT PAUSE WRITE delays it.

@@ -88,11 +88,20 @@ pub trait Host: Send + Sync {
     }
     /// Updates the configuration file to the given settings, which are all there are. Lines that are still true stay as
     /// they are.
-    fn rewrite_config(&self, settings: &[(&'static str, String)]) -> Result<(), String>;
+    /// `users` are those that it defines, with their rules.
+    fn rewrite_config(&self, settings: &[(&'static str, String)], users: &[(String, String)]) -> Result<(), String>;
     /// Applies settings that were just changed, where that may fail (port, open files), in the given order. An error
     /// names the setting and the reason; then nothing has changed, and the settings get their old values back.
     fn follow_settings(&self, _names: &[&'static str]) -> Result<(), (&'static str, String)> {
         Ok(())
+    }
+    /// The contents of the file of users (aclfile).
+    fn read_users(&self) -> Result<String, String> {
+        Err("there is none".to_owned())
+    }
+    /// Replaces the contents of the file of users.
+    fn write_users(&self, _text: &[u8]) -> Result<(), String> {
+        Err("there is none".to_owned())
     }
     /// Notes that a setting with an effect inside the server (log level, journal) was set.
     fn setting_changed(&self, name: &str);

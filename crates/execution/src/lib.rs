@@ -4,6 +4,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod acl;
 pub mod ahead;
 pub mod apply;
 pub mod args;

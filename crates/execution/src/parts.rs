@@ -1,6 +1,7 @@
 //! Small parts of the engine's state, grouped by subject, without behaviour.
 
 use crate::client::Client;
+use crate::clients::ClientHandle;
 use crate::engine::Engine;
 use crate::flow::Flow;
 use crate::scripts::{Functions, LongScripts, ScriptThreads, Scripts};
@@ -81,4 +82,6 @@ pub struct Procedures {
     pub serve_ready: fn(&Engine, &mut Worker, &mut Locked<'_>),
     /// Executes a request.
     pub execute: fn(&Engine, &mut Worker, &mut Client, Request<'_>, &mut Vec<u8>) -> Flow,
+    /// The line of a client in CLIENT LIST.
+    pub describe_client: fn(&Engine, &ClientHandle) -> String,
 }

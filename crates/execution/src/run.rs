@@ -3,6 +3,7 @@
 
 use super::engine::Engine;
 use super::worker::Worker;
+use crate::acl::Context;
 use crate::ahead::Ahead;
 use crate::call::Call;
 use crate::client::Client;
@@ -59,6 +60,7 @@ pub fn run(engine: &Engine, mut call: Call<'_, '_>, out: &mut Vec<u8>, ahead: &m
         && let Err(error) = gates::gates(engine, call.client, row, request)
     {
         let Call { worker, client, .. } = call;
+        gates::note_if_denied(engine, client, &error, Context::TopLevel);
         worker.metrics.stats.commands[row.index].rejected.add(1);
         let error = match row.command.flags.has(Flags::ENDS_QUEUE) {
             // IMPORTANT: `abandon` takes locks.

@@ -1,5 +1,6 @@
 //! EXEC: runs queued commands under one set of locks. Knows which locks it needs; refuses to know what commands do.
 
+use crate::acl::Context;
 use crate::batch_limit;
 use crate::call::Call;
 use crate::client::Client;
@@ -10,6 +11,7 @@ use crate::context::After;
 use crate::dispatch;
 use crate::engine::Engine;
 use crate::error::{CommandError, DEMOTED};
+use crate::gates;
 use crate::queued::Transaction;
 use crate::worker::Worker;
 use keyspace::Locked;
@@ -86,6 +88,10 @@ pub fn run_transaction(
     let mut after = After::Continue;
     worker.batch.is_atomic = true;
     for (row, request) in transaction.commands() {
+        if let Err(error) = gates::pass_user(engine, client, row, request) {
+            refuse_late(engine, worker, client, row, &error, reply);
+            continue;
+        }
         let call = Call::new(worker, client, row, request).find_only_key();
         let asked = dispatch::execute_on(engine, call, reply, &mut locked);
         // HELLO may have changed it.
@@ -101,6 +107,28 @@ pub fn run_transaction(
         engine.watches.remove(&engine.keyspace, list);
     }
     Ok(after)
+}
+
+/// Refuses a command of a transaction whose user has lost the right to it since it was queued.
+#[cold]
+fn refuse_late(
+    engine: &Engine,
+    worker: &Worker,
+    client: &Client,
+    row: &CommandRow,
+    error: &CommandError,
+    reply: &mut Reply<'_>,
+) {
+    gates::note_if_denied(engine, client, error, Context::Multi);
+    worker.metrics.stats.commands[row.index].rejected.add(1);
+    let why = error.to_string();
+    let why = why.strip_prefix("NOPERM ").unwrap_or(&why);
+    let text = format!(
+        "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. This command is \
+         no longer allowed for the following reason: {why}"
+    );
+    worker.metrics.stats.count_error(&text);
+    reply.error(&text);
 }
 
 fn may_write(transaction: &Transaction) -> bool {

@@ -31,6 +31,8 @@ ranks! {
     SESSION_HOOKS = 64, "the hook functions of sessions";
     SESSION_UNDO = 65, "what undoes the changes of a hook that fails";
     INSTANTS = 66, "the instants of read-only transactions, and the cells kept for them";
+    ACL_USERS = 67, "changes of users";
+    ACL_LOG = 68, "what was refused to users";
     INDEXES = 70, "all indexes";
     CONFIGURED_INDEXES = 71, "the names of the configured indexes";
     FUNCTIONS = 72, "libraries of functions";

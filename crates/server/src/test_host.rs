@@ -38,7 +38,7 @@ impl Host for IdleHost {
     fn shutdown(&self, _: Shutdown) {
         panic!("neither an imported file nor a request of a test may stop the server");
     }
-    fn rewrite_config(&self, _: &[(&'static str, String)]) -> Result<(), String> {
+    fn rewrite_config(&self, _: &[(&'static str, String)], _: &[(String, String)]) -> Result<(), String> {
         Ok(())
     }
     fn setting_changed(&self, _: &str) {}

@@ -5,6 +5,7 @@ mod copies;
 
 use self::copies::CopyJob;
 use crate::records::check_sweep;
+use execution::acl::user::server_user;
 use execution::background_tasks::{BackgroundTask, IndexBackfill, SlicedWork};
 use execution::client::Client;
 use execution::clients::ClientHandle;
@@ -165,6 +166,7 @@ fn sweep(engine: &Engine, worker: &mut Worker, sweeper: &Sweeper) -> Option<Stri
     let (id, now_ms) = (engine.clients.next_id(), engine.clock.unix_us() / 1000);
     let handle = ClientHandle::new(id, "sweeper".into(), String::new(), -1, now_ms, Box::new(|| {}));
     let mut client = Client::new(Arc::new(handle), true);
+    client.user = Some(server_user());
     client.db = sweeper.db;
     engine.begin(worker);
     let mut reply = Vec::new();

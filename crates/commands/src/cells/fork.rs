@@ -39,7 +39,8 @@ pub(super) fn fork(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
         let text = "one prefix contains the other, and a fork would copy its own cells: choose another";
         return Err(error(format!("{text} ({} and {})", shown(from), shown(to))));
     }
-    pass_cell_name(to)?;
+    // The shortest name that a cell could have there.
+    pass_cell_name(&[to, b"x"].concat())?;
     if cx.held.is_some() {
         return fork_at_once(cx, from, to);
     }

@@ -14,7 +14,7 @@ use execution::error::CommandError;
 use keyspace::Key;
 use keyspace::types::cell;
 
-pub(super) const TABLES: &[Table] = &[Table { group: "cell", category: "", commands: table::COMMANDS }];
+pub(super) const TABLES: &[Table] = &[Table { group: "cell", category: "cell", commands: table::COMMANDS }];
 
 /// The next argument as the prefix of a branch. It ends in a separator: `main` would take `maintenance/` along.
 fn branch<'a>(args: &mut Args<'a>, what: &str) -> Result<&'a [u8], CommandError> {

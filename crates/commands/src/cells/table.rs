@@ -2,6 +2,7 @@
 
 use super::{drop, fork, list, read, write};
 use crate::shared::deadline::ex_or_px_from;
+use crate::shared::reach;
 use execution::command::{Command, Flags, Keys, at_least, definition, exactly, key, keys, read, write};
 use execution::docs::argument::{self as arg, Argument};
 
@@ -25,10 +26,12 @@ pub(super) const COMMANDS: &[Command] = &[
         .complexity("O(1); large histories are freed in the background")
         .arguments(&[CELL, arg::integer("version").after("IF").optional()]),
     definition("cell.drop", exactly(2), drop::drop_cells)
+        .searches(reach::drops)
         .doc("7.4.0", "Removes all cells under a prefix and returns how many there were.")
         .complexity("O(N) for N keys, while other commands go on")
         .arguments(&[arg::string("prefix")]),
     definition("cell.fork", exactly(3), fork::fork)
+        .searches(reach::forks)
         .grows_memory()
         .doc("7.4.0", "Copies all cells under a prefix to another one, as they are at one instant.")
         .complexity("O(N) for N keys, while other commands go on")
@@ -78,6 +81,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .complexity("O(1)")
         .arguments(&[CELL, arg::string("value"), arg::one_of("lifetime", LIFETIMES).optional()]),
     read("cell.list", at_least(1), Keys::WALK, list::list)
+        .searches(reach::lists)
         .tips(&["nondeterministic_output"])
         .flag(Flags::AT_INSTANT)
         .doc("7.4.0", "Lists cells under a prefix, up to LIMIT (1000) at a time.")

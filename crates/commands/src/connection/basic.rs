@@ -1,23 +1,24 @@
 //! Commands about the connection itself. CLIENT is in `client`.
 
+use super::client::describe_client;
 use crate::shared::version::REDIS_VERSION;
+use execution::acl::Context;
+use execution::acl::user::DEFAULT_USER;
 use execution::args::is_word;
 use execution::client::Client;
+use execution::clients::ClientHandle;
 use execution::context::{After, ServerCx};
 use execution::departure;
 use execution::error::{CommandError, CommandResult};
 use execution::sessions;
-use execution::settings::Settings;
+use execution::waiting::{Blocked, Event};
 use keyspace::DATABASES;
 use numbers::parse_i64;
 use resp::Protocol;
-use std::hint::black_box;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The only user.
-pub(super) const DEFAULT_USER: &str = "default";
-
 const WRONG_PASS: CommandError = CommandError::fixed("WRONGPASS invalid username-password pair or user is disabled.");
+const WRONG_PASS_REPLY: &[u8] = b"-WRONGPASS invalid username-password pair or user is disabled.\r\n";
 const NO_PASSWORD_SET: CommandError = CommandError::fixed(
     "ERR AUTH <password> called without any password configured for the default user. \
      Are you sure your configuration is correct?",
@@ -79,29 +80,56 @@ pub(super) fn auth(cx: &mut ServerCx<'_>) -> CommandResult {
     cx.args.finish()?;
     let (user, password) = match second {
         Some(password) => (first, password),
-        None if !cx.engine.settings.requires_password() => return Err(NO_PASSWORD_SET),
+        None if cx.engine.acl.default_needs_no_password() => return Err(NO_PASSWORD_SET),
         None => (DEFAULT_USER.as_bytes(), first),
     };
-    check_credentials(&cx.engine.settings, user, password)?;
-    cx.client.authenticated = true;
-    cx.reply.ok();
-    Ok(())
+    if log_in(cx, user, password) {
+        cx.reply.ok();
+        return Ok(());
+    }
+    match may_wait(cx) {
+        // Only this connection waits, and only for a wrong password.
+        true => {
+            let until_ms = Some(cx.now_ms + delay_ms(&cx.client.handle));
+            cx.after = After::Block(Blocked { until_ms, event: Event::Never(WRONG_PASS_REPLY), silent: false });
+            Ok(())
+        }
+        false => Err(WRONG_PASS),
+    }
 }
 
-/// Refuses any user but the default one, and a wrong password. Without a password any will do.
-fn check_credentials(settings: &Settings, user: &[u8], password: &[u8]) -> CommandResult {
-    let known = user == DEFAULT_USER.as_bytes();
-    let secret = settings.requirepass();
-    let right = secret.is_empty() || equal_in_constant_time(password, secret.as_bytes());
-    if known && right { Ok(()) } else { Err(WRONG_PASS) }
+/// Makes the client that user, if the password is right. A wrong one is counted and logged.
+fn log_in(cx: &mut ServerCx<'_>, name: &[u8], password: &[u8]) -> bool {
+    let engine = cx.engine;
+    match engine.acl.authenticate(name, password) {
+        Some(user) => {
+            cx.client.handle.wrong_passwords.store(0, Relaxed);
+            cx.client.become_user(user);
+            true
+        }
+        None => {
+            cx.client.handle.wrong_passwords.fetch_add(1, Relaxed);
+            let context = if cx.client.transaction.is_some() { Context::Multi } else { Context::TopLevel };
+            let (line, len_max) = (describe_client(engine, &cx.client.handle), engine.settings.acllog_max_len());
+            engine.acl.note_wrong_password(context, name, line, cx.now_ms, len_max as usize);
+            false
+        }
+    }
 }
 
-/// Compares in a time that depends only on the length of `given`, not on the secret, which must not be empty.
-fn equal_in_constant_time(given: &[u8], secret: &[u8]) -> bool {
-    let differences = given.iter().zip(secret.iter().cycle());
-    // `black_box` keeps the compiler from leaving the loop at the first difference.
-    let different = differences.fold(0, |sum, (given, secret)| black_box(sum | given ^ secret));
-    different == 0 && given.len() == secret.len()
+/// How long the error for a wrong password takes: longer each time, on the same connection.
+fn delay_ms(handle: &ClientHandle) -> u64 {
+    const FIRST_MS: u64 = 10;
+    const DOUBLED_MAX: u32 = 7;
+    FIRST_MS << handle.wrong_passwords.load(Relaxed).saturating_sub(1).min(DOUBLED_MAX)
+}
+
+/// False in a transaction or a script.
+fn may_wait(cx: &ServerCx<'_>) -> bool {
+    cx.client.transaction.is_none()
+        && cx.client.interactive.is_none()
+        && !cx.worker.batch.is_atomic
+        && !cx.worker.in_script
 }
 
 pub(super) fn hello(cx: &mut ServerCx<'_>) -> CommandResult {
@@ -127,13 +155,15 @@ pub(super) fn hello(cx: &mut ServerCx<'_>) -> CommandResult {
             "ERR the client is attached to a session, whose requests need RESP3: DETACH first",
         ));
     }
-    let settings = &cx.engine.settings;
     match credentials {
-        Some((user, password)) => check_credentials(settings, user, password)?,
-        None if cx.client.authenticated || !settings.requires_password() => {}
+        Some((user, password)) => {
+            if !log_in(cx, user, password) {
+                return Err(WRONG_PASS);
+            }
+        }
+        None if cx.client.authenticated || cx.engine.acl.default_needs_no_password() => {}
         None => return Err(HELLO_NEEDS_AUTH),
     }
-    cx.client.authenticated = true;
     if let Some(name) = name {
         set_name(cx.client, name);
     }
@@ -201,22 +231,8 @@ pub(super) fn reset(cx: &mut ServerCx<'_>) -> CommandResult {
         cx.engine.monitors.remove(cx.client.id());
     }
     departure::forget(cx.engine, cx.client);
-    cx.client.reset(!cx.engine.settings.requires_password());
+    cx.client.reset(cx.engine.acl.default_needs_no_password());
     cx.client.settle_messages(&mut cx.reply);
     cx.reply.simple("RESET");
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::equal_in_constant_time;
-
-    #[test]
-    fn only_the_whole_password_is_right() {
-        for (given, right) in
-            [("secret", true), ("", false), ("s", false), ("secre", false), ("secrets", false), ("secretsecret", false)]
-        {
-            assert_eq!(equal_in_constant_time(given.as_bytes(), b"secret"), right, "{given}");
-        }
-    }
 }

@@ -1,11 +1,12 @@
 //! CLIENT: names, lists, limits and closes connections.
 
-use super::basic::{DEFAULT_USER, is_label, set_name, valid_name};
+use super::basic::{is_label, set_name, valid_name};
+use execution::acl::user::DEFAULT_USER;
 use execution::args::{Args, is_word};
 use execution::client::ReplyMode;
 use execution::clients::pause::PauseMode;
 use execution::clients::tracking::{Mode, Tracker};
-use execution::clients::{ClientHandle, Peer, Unblock};
+use execution::clients::{ClientHandle, Labels, Peer, Unblock};
 use execution::command::registry;
 use execution::context::{After, ServerCx};
 use execution::engine::Engine;
@@ -151,6 +152,14 @@ pub(super) fn info(cx: &mut ServerCx<'_>) -> CommandResult {
 /// Writes one line of CLIENT LIST. An idle client owns no buffers, a short request is read into its worker's, and
 /// arguments are never copied out of them: that is why some of Redis's figures are 0 here. All pending output is in
 /// `omem`.
+/// The line of a client in CLIENT LIST.
+pub fn describe_client(engine: &Engine, handle: &ClientHandle) -> String {
+    let mut line = String::new();
+    describe(engine, handle, engine.clock.unix_us() / 1000, &mut line);
+    line.truncate(line.trim_end().len());
+    line
+}
+
 fn describe(engine: &Engine, handle: &ClientHandle, now_ms: u64, out: &mut String) {
     let labels = handle.labels();
     let tracker = engine.tracking.of(handle.id);
@@ -186,7 +195,7 @@ fn describe(engine: &Engine, handle: &ClientHandle, now_ms: u64, out: &mut Strin
         ("tot-mem", &handle.memory_bytes()),
         ("events", &if reply_bytes > 0 { "rw" } else { "r" }),
         ("cmd", &last_command.map_or("NULL", |index| &registry().rows()[index].full_name)),
-        ("user", &DEFAULT_USER),
+        ("user", &shown_user(&labels)),
         ("redir", &redirect),
         ("resp", &handle.resp.load(Relaxed)),
         ("lib-name", &shown(&labels.library)),
@@ -199,6 +208,13 @@ fn describe(engine: &Engine, handle: &ClientHandle, now_ms: u64, out: &mut Strin
         let _ = write!(out, "{space}{name}={value}");
     }
     out.push('\n');
+}
+
+fn shown_user(labels: &Labels) -> String {
+    match labels.user.is_empty() {
+        true => DEFAULT_USER.to_owned(),
+        false => shown(&labels.user),
+    }
 }
 
 fn flags(handle: &ClientHandle, tracker: Option<&Tracker>) -> String {
@@ -223,6 +239,7 @@ fn flags(handle: &ClientHandle, tracker: Option<&Tracker>) -> String {
 struct Filter<'a> {
     id: Option<u64>,
     purpose: Option<Purpose>,
+    user: Option<&'a [u8]>,
     address: Option<&'a [u8]>,
     local_address: Option<&'a [u8]>,
     age_min_s: u64,
@@ -230,9 +247,16 @@ struct Filter<'a> {
 }
 
 impl<'a> Filter<'a> {
-    fn parse(args: &mut Args<'a>) -> Result<Filter<'a>, CommandError> {
-        let mut filter =
-            Filter { id: None, purpose: None, address: None, local_address: None, age_min_s: 0, skip_me: true };
+    fn parse(engine: &Engine, args: &mut Args<'a>) -> Result<Filter<'a>, CommandError> {
+        let mut filter = Filter {
+            id: None,
+            purpose: None,
+            user: None,
+            address: None,
+            local_address: None,
+            age_min_s: 0,
+            skip_me: true,
+        };
         while let Some(option) = args.try_next() {
             let value = args.bytes()?;
             if is_word(option, "ID") {
@@ -246,9 +270,10 @@ impl<'a> Filter<'a> {
             } else if is_word(option, "LADDR") {
                 filter.local_address = Some(value);
             } else if is_word(option, "USER") {
-                if value != DEFAULT_USER.as_bytes() {
+                if engine.acl.find(value).is_none() {
                     return Err(CommandError::said(format!("ERR No such user '{}'", shown(value))));
                 }
+                filter.user = Some(value);
             } else if is_word(option, "SKIPME") {
                 filter.skip_me = yes_or_no(value, "YES", "NO")?;
             } else {
@@ -261,6 +286,7 @@ impl<'a> Filter<'a> {
     fn passes(&self, handle: &ClientHandle, now_ms: u64) -> bool {
         self.id.is_none_or(|id| handle.id == id)
             && self.purpose.is_none_or(|purpose| Purpose::of(handle) == purpose)
+            && self.user.is_none_or(|user| shown_user(&handle.labels()).as_bytes() == user)
             && self.address.is_none_or(|address| handle.address.as_bytes() == address)
             && self.local_address.is_none_or(|address| handle.local_address.as_bytes() == address)
             && now_ms.saturating_sub(handle.created_ms) / 1000 >= self.age_min_s
@@ -288,7 +314,7 @@ fn yes_or_no(word: &[u8], yes: &str, no: &str) -> Result<bool, CommandError> {
 
 pub(super) fn kill(cx: &mut ServerCx<'_>) -> CommandResult {
     if cx.args.left() > 1 {
-        let filter = Filter::parse(&mut cx.args)?;
+        let filter = Filter::parse(cx.engine, &mut cx.args)?;
         let killed = kill_all(cx, |handle, now_ms| filter.passes(handle, now_ms), filter.skip_me);
         cx.reply.integer(killed as i64);
         return Ok(());

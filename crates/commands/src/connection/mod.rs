@@ -7,4 +7,6 @@ mod tracking;
 
 use execution::command::Table;
 
+pub use client::describe_client;
+
 pub(super) const TABLES: &[Table] = &[Table { group: "connection", category: "connection", commands: table::COMMANDS }];

@@ -3,6 +3,7 @@
 use super::{basic, client, tracking};
 use crate::shared::help::help;
 use crate::shared::manual;
+use crate::shared::reach;
 use execution::command::{Command, Flags, at_least, container, exactly, server};
 use execution::docs::argument as arg;
 
@@ -222,6 +223,7 @@ pub(super) const COMMANDS: &[Command] = &[
                 .complexity("O(1)")
                 .arguments(&[arg::string("connection-name")]),
             server("tracking", at_least(3), tracking::tracking)
+                .searches(reach::tracks)
                 .flag(OWN)
                 .doc("6.0.0", "Turns messages about changes to keys that this connection has read on or off.")
                 .complexity("O(1), though some options cost more")

@@ -8,11 +8,13 @@ use execution::docs::argument as arg;
 
 pub(super) const COMMANDS: &[Command] = &[
     server("psubscribe", at_least(2), channels::psubscribe)
+        .to_channel_patterns(1)
         .flag(SUBSCRIBING)
         .doc("2.0.0", "Listens to all channels whose names match the patterns.")
         .complexity("O(N) for N patterns")
         .arguments(&[arg::pattern("pattern").multiple()]),
     server("publish", exactly(3), channels::publish)
+        .to_channel(1)
         .fast()
         .flag(ANYTIME)
         .flag(Flags::MAY_REPLICATE)
@@ -55,6 +57,7 @@ pub(super) const COMMANDS: &[Command] = &[
                 .arguments(&[arg::string("shardchannel").optional().multiple()]),
         ]),
     server("spublish", exactly(3), channels::spublish)
+        .to_channel(1)
         .fast()
         .flag(ANYTIME)
         .flag(Flags::MAY_REPLICATE)
@@ -63,12 +66,14 @@ pub(super) const COMMANDS: &[Command] = &[
         .complexity("O(N) for N listeners")
         .arguments(&[arg::string("shardchannel"), arg::string("message")]),
     server("ssubscribe", at_least(2), channels::ssubscribe)
+        .to_channels(1)
         .flag(SUBSCRIBING)
         .channels(keys(1, -1, 1))
         .doc("7.0.0", "Listens to shard channels.")
         .complexity("O(N) for N shard channels")
         .arguments(&[arg::string("shardchannel").multiple()]),
     server("subscribe", at_least(2), channels::subscribe)
+        .to_channels(1)
         .flag(SUBSCRIBING)
         .doc("2.0.0", "Listens to channels.")
         .complexity("O(N) for N channels")

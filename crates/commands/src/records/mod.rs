@@ -14,4 +14,4 @@ pub(crate) use sweep::check_sweep;
 
 use execution::command::Table;
 
-pub(super) const TABLES: &[Table] = &[Table { group: "hash", category: "hash", commands: table::COMMANDS }];
+pub(super) const TABLES: &[Table] = &[Table { group: "hash", category: "record", commands: table::COMMANDS }];

@@ -1,6 +1,7 @@
 //! Records: the rows, each with its documentation: Redis's facts in our words.
 
 use super::{change, claim, find, indexes, sweep};
+use crate::shared::reach;
 use execution::command::{Command, Flags, Keys, at_least, catalogue, definition, exactly, key, overview, read, write};
 use execution::docs::argument::{self as arg, Argument};
 
@@ -45,6 +46,7 @@ pub(super) const COMMANDS: &[Command] = &[
             pairs("fields", "FIELDS"),
         ]),
     read("hfind", at_least(2), Keys::WALK, find::hfind)
+        .searches(reach::finds)
         .tips(&["nondeterministic_output"])
         .doc("7.4.0", "Finds records under a prefix that pass filters, up to LIMIT (1000) at a time.")
         .complexity("O(N) for N keys looked at; with an index of a filtered field, for N records in its range")
@@ -57,6 +59,7 @@ pub(super) const COMMANDS: &[Command] = &[
             WITHTTL,
         ]),
     definition("claim", at_least(5), claim::claim)
+        .searches(reach::claim)
         .flag(Flags::READS_INDEXES)
         .grows_memory()
         .flag(Flags::BLOCKING)
@@ -76,6 +79,8 @@ pub(super) const COMMANDS: &[Command] = &[
             WITHTTL,
         ]),
     definition("idx.create", at_least(6), indexes::create)
+        .searches(reach::creates_index)
+        .flag(Flags::ADMIN)
         .grows_memory()
         .doc("7.4.0", "Makes an index of records by a field, and keeps it from then on.")
         .complexity("O(N) for N keys, while other commands go on")
@@ -91,10 +96,13 @@ pub(super) const COMMANDS: &[Command] = &[
             arg::token("stamp", "STAMP").optional(),
         ]),
     definition("idx.drop", exactly(2), indexes::drop_index)
+        .searches(reach::drops_index)
+        .flag(Flags::ADMIN)
         .doc("7.4.0", "Removes an index; its records stay.")
         .complexity("O(N) for N records")
         .arguments(&[arg::string("name")]),
     overview("idx.info", exactly(2), indexes::info)
+        .searches(reach::reads_index)
         .flag(Flags::READS_INDEXES)
         .doc("7.4.0", "Returns the definition and the size of an index.")
         .complexity("O(1)")
@@ -104,6 +112,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .doc("7.4.0", "Lists the indexes.")
         .complexity("O(N) for N indexes"),
     overview("idx.range", at_least(4), indexes::range)
+        .searches(reach::reads_index)
         .flag(Flags::READS_INDEXES)
         .doc("7.4.0", "Finds records by an index, those that pass filters, in the order of their scores.")
         .complexity("O(log(N)+M) for M records looked at")
@@ -118,6 +127,7 @@ pub(super) const COMMANDS: &[Command] = &[
             WITHTTL,
         ]),
     definition("sweep", at_least(7), sweep::sweep)
+        .searches(reach::sweep)
         .flag(Flags::READS_INDEXES)
         .grows_memory()
         .doc("7.4.0", "Changes old records, each in the step in which it is judged.")

@@ -8,4 +8,4 @@ mod write;
 
 use execution::command::Table;
 
-pub(super) const TABLES: &[Table] = &[Table { group: "register", category: "", commands: table::COMMANDS }];
+pub(super) const TABLES: &[Table] = &[Table { group: "register", category: "register", commands: table::COMMANDS }];

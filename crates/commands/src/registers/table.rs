@@ -1,6 +1,7 @@
 //! Registers: the rows, each with its documentation.
 
 use super::{read, restore, snapshot, write};
+use crate::shared::reach;
 use execution::command::{Command, at_least, definition, exactly, key, keys, read, write};
 use execution::docs::argument::{self as arg, Argument};
 
@@ -28,6 +29,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .complexity("O(1); O(N) when N buffered versions are applied")
         .arguments(&[REGISTER, VERSION, arg::string("value"), ORDERED]),
     definition("reg.restore", at_least(2), restore::restore)
+        .searches(reach::restores)
         .grows_memory()
         .doc("7.4.0", "Sets registers from a snapshot, or merges them by version; INTO names another prefix.")
         .complexity("O(N) for N registers, and O(M) for M keys looked at, while other commands go on")
@@ -42,6 +44,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .complexity("O(N) for N buffered versions")
         .arguments(&[REGISTER, VERSION]),
     definition("reg.snapshot", at_least(1), snapshot::snapshot)
+        .searches(reach::snapshots)
         .grows_memory()
         .reads_if(snapshot::only_reads)
         .doc("7.4.0", "Returns registers as one blob with an input position, or stores it as a string.")

@@ -9,4 +9,4 @@ mod table;
 
 use execution::command::Table;
 
-pub(super) const TABLES: &[Table] = &[Table { group: "run", category: "", commands: table::COMMANDS }];
+pub(super) const TABLES: &[Table] = &[Table { group: "run", category: "run", commands: table::COMMANDS }];

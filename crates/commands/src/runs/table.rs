@@ -1,6 +1,7 @@
 //! Runs: the rows, each with its documentation.
 
 use super::{append, events, list, snapshot};
+use crate::shared::reach;
 use execution::command::{Command, Flags, Keys, at_least, exactly, key, read, write};
 use execution::docs::argument::{self as arg, Argument};
 
@@ -52,6 +53,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .complexity("O(1)")
         .arguments(&[RUN]),
     read("run.list", at_least(1), Keys::WALK, list::list)
+        .searches(reach::lists)
         .tips(&["nondeterministic_output"])
         .doc("7.4.0", "Lists runs under a prefix, of given statuses, up to LIMIT (1000) at a time.")
         .complexity("O(N) for N keys looked at; of statuses that are not final, for N such runs")

@@ -1,8 +1,11 @@
 //! CONFIG: the server's settings. What a setting accepts is in `settings`.
 
+use execution::acl::user::DEFAULT_USER;
+use execution::acl::{Rights, rules};
 use execution::args::is_word;
 use execution::client::Client;
 use execution::context::{After, ServerCx};
+use execution::engine::Engine;
 use execution::error::{CommandError, CommandResult};
 use execution::persistence::journal_state::JournalState;
 use execution::settings::{Origin, Settings};
@@ -39,6 +42,11 @@ pub(super) fn set(cx: &mut ServerCx<'_>) -> CommandResult {
     // Even settings whose value is unchanged: `appendonly yes`, set again, restarts a failed journal.
     for row in pairs.iter().filter_map(|(name, _)| Settings::find(name)) {
         cx.engine.host.setting_changed(row.name);
+        match row.name {
+            "requirepass" => cx.engine.acl.set_default_password(cx.engine.settings.requirepass().as_bytes()),
+            "acllog-max-len" => cx.engine.acl.trim_log(cx.engine.settings.acllog_max_len() as usize),
+            _ => {}
+        }
     }
     // `appendonly yes` is answered when the first snapshot of the journal is durable. That may have failed already.
     let is_not_yet_on =
@@ -49,6 +57,20 @@ pub(super) fn set(cx: &mut ServerCx<'_>) -> CommandResult {
     }
     cx.reply.ok();
     Ok(())
+}
+
+/// The users that belong into the configuration: none if they have a file of their own, and not the default user as a
+/// new server has it.
+fn users_to_keep(engine: &Engine) -> Vec<(String, String)> {
+    if !engine.settings.aclfile().is_empty() {
+        return Vec::new();
+    }
+    let mut usual = Rights::everything();
+    usual.set_password(engine.settings.requirepass().as_bytes());
+    let shown = |rights: &Rights| String::from_utf8_lossy(&rules::shown_rights(rights)).into_owned();
+    let usual = (DEFAULT_USER.to_owned(), shown(&usual));
+    let all = engine.acl.all().into_iter().map(|user| (user.shown_name(), shown(&user.rights())));
+    all.filter(|kept| *kept != usual).collect()
 }
 
 /// True when the client is on this machine.
@@ -77,7 +99,8 @@ pub(super) fn rewrite(cx: &mut ServerCx<'_>) -> CommandResult {
     if host.config_file().is_empty() {
         return Err(CommandError::fixed("ERR The server is running without a config file"));
     }
-    host.rewrite_config(&cx.engine.settings.all()).map_err(|error| CommandError::said(format!("ERR {error}")))?;
+    host.rewrite_config(&cx.engine.settings.all(), &users_to_keep(cx.engine))
+        .map_err(|error| CommandError::said(format!("ERR {error}")))?;
     cx.reply.ok();
     Ok(())
 }

@@ -3,6 +3,7 @@
 use super::latency::durations;
 use super::memory::{Account, excess, ratio, survey};
 use crate::shared::version::{HOLDFAST_VERSION, REDIS_VERSION};
+use execution::acl::Reason;
 use execution::clients::Peer;
 use execution::clients::pubsub::Topic;
 use execution::command::registry;
@@ -329,6 +330,15 @@ fn stats(lines: &mut Lines, cx: &ReadCx<'_>) {
     lines.add("session_hook_failures", cx.server().sessions.hook_failures());
     lines.add("unexpected_error_replies", execution::panics::caught());
     lines.add("total_error_replies", totals.error_replies);
+    let denied = &cx.server().acl.denied;
+    for (name, reason) in [
+        ("acl_access_denied_auth", Reason::Auth),
+        ("acl_access_denied_cmd", Reason::Command),
+        ("acl_access_denied_key", Reason::Key),
+        ("acl_access_denied_channel", Reason::Channel),
+    ] {
+        lines.add(name, denied[reason as usize].load(Relaxed));
+    }
     lines.add("dump_payload_sanitizations", 0);
     lines.add("total_reads_processed", totals.reads);
     lines.add("total_writes_processed", totals.writes);

@@ -15,6 +15,7 @@ use keyspace::Effect;
 use keyspace::types::session;
 use keyspace::types::session::Session;
 use resp::Protocol;
+use std::sync::atomic::Ordering::Relaxed;
 
 pub(super) fn attach(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     let key = cx.args.key()?;
@@ -49,6 +50,7 @@ pub(super) fn attach(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     let attached = cx.client.attached.get_or_insert_default();
     if attached.names.insert((db, key.name.into())) {
         cx.client.handle.add_name(NameKind::Attachment.bytes(key.name.len()));
+        cx.client.handle.has_attached.store(true, Relaxed);
     }
     cx.reply.ok();
     Ok(())

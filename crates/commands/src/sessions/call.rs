@@ -161,6 +161,8 @@ fn call_under(
     // Its reply depends on earlier changes of these shards.
     cx.client.depends_on = cx.client.depends_on.max(locked.changed_by());
     let Found::Alive(session) = find(locked, db, key, now_ms)? else { return Err(NO_SESSION) };
+    // Also for a reply that is stored: it shows what the command has found.
+    gates::pass_user(engine, cx.client, row, request)?;
     let digest = RequestDigest::of(request.iter());
     let is_resp3 = cx.client.protocol == Protocol::Resp3;
     if let Some(answer) = session.answer(id) {

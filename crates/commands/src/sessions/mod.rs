@@ -13,7 +13,7 @@ mod table;
 use execution::command::Table;
 use execution::error::CommandError;
 
-pub(super) const TABLES: &[Table] = &[Table { group: "session", category: "", commands: table::COMMANDS }];
+pub(super) const TABLES: &[Table] = &[Table { group: "session", category: "session", commands: table::COMMANDS }];
 
 /// The error for a session that does not exist, or has expired.
 const NO_SESSION: CommandError = CommandError::fixed(

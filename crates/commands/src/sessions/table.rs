@@ -1,6 +1,7 @@
 //! Sessions: the rows, each with its documentation.
 
 use super::{attach, call, hooks, info, open, requests, retry};
+use crate::shared::reach;
 use execution::command::{
     Command, Flags, Keys, at_least, definition, definition_on, exactly, key, keys_after, read, script, write,
 };
@@ -51,11 +52,13 @@ pub(super) const COMMANDS: &[Command] = &[
         .complexity("O(1)")
         .arguments(&[SESSION]),
     read("session.hasretry", exactly(2), Keys::WALK, retry::has_retry)
+        .searches(reach::reads_sessions)
         .tips(&["nondeterministic_output"])
         .doc("7.4.0", "Returns whether a request to a client was last sent before a time and is pending.")
         .complexity("O(1)")
         .arguments(&[arg::integer("milliseconds")]),
     definition("session.hook", at_least(1), hooks::hook)
+        .flag(Flags::ADMIN)
         .reads_if(hooks::only_reads)
         .doc("7.4.0", "Sets the function that is called when a session is opened or ends, or shows both.")
         .complexity("O(1)")
@@ -73,6 +76,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .complexity("O(1)")
         .arguments(&[SESSION]),
     read("session.list", at_least(1), Keys::WALK, info::list)
+        .searches(reach::reads_sessions)
         .tips(&["nondeterministic_output"])
         .doc("7.4.0", "Lists sessions, up to LIMIT (1000) at a time.")
         .complexity("O(N) for N keys looked at")
@@ -82,6 +86,7 @@ pub(super) const COMMANDS: &[Command] = &[
             arg::integer("limit").after("LIMIT").optional(),
         ]),
     definition_on("session.open", at_least(1), keys_after("ID", 1).created(), open::open)
+        .searches(reach::opens)
         .flag(Flags::CALLS_HOOKS)
         .grows_memory()
         .tips(&["nondeterministic_output"])
@@ -117,6 +122,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .complexity("O(1)")
         .arguments(&[SESSION, arg::string("payload")]),
     definition("session.retry", at_least(2), retry::retry)
+        .searches(reach::retries)
         .tips(&["nondeterministic_output"])
         .doc("7.4.0", "Returns requests last sent before a time, oldest first, and marks them as sent now.")
         .complexity("O(log(N)+M) for N sessions and M requests returned; in slices, while other commands go on")

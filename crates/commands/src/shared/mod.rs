@@ -7,6 +7,7 @@ pub(crate) mod manual;
 pub(crate) mod name_set;
 pub(crate) mod options;
 pub(crate) mod random;
+pub(crate) mod reach;
 pub(crate) mod returned;
 pub(crate) mod scanning;
 pub(crate) mod sliced_array;

@@ -1,6 +1,7 @@
 //! SORT: the rows, with their documentation: Redis's facts in our words.
 
 use super::request::{self, keys_of, looks_up_others};
+use crate::shared::reach;
 use execution::command::{Command, Flags, KeyFlags, Keys, at_least, key, read, write};
 use execution::docs::argument::{self as arg, Argument};
 
@@ -11,6 +12,7 @@ pub(super) const COMMANDS: &[Command] = &[
         SORTED.and_unknown(KeyFlags::OVERWRITE, "the word STORE can be anywhere among the arguments").found_by(keys_of),
         request::sort,
     )
+    .searches(reach::sorts)
     .flag(Flags::READS_INDEXES.union(Flags::DANGEROUS))
     .reaches_beyond(looks_up_others)
     .copies_values()
@@ -28,6 +30,7 @@ pub(super) const COMMANDS: &[Command] = &[
         arg::key("destination", 2).after("STORE").optional(),
     ]),
     read("sort_ro", at_least(2), SORTED.found_by(keys_of), request::sort_ro)
+        .searches(reach::sorts)
         .flag(Flags::DANGEROUS)
         .reaches_beyond(looks_up_others)
         .categories(CATEGORIES)

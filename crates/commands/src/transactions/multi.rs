@@ -50,7 +50,9 @@ pub(super) fn exec(cx: &mut ServerCx<'_>) -> CommandResult {
     }
     let refused = transaction
         .commands()
-        .find_map(|(registered, request)| gates::gates(cx.engine, cx.client, registered, request).err());
+        .filter_map(|(registered, request)| gates::gates(cx.engine, cx.client, registered, request).err())
+        // A command to which the user has no right any more is refused alone, as in Redis.
+        .find(|error| !matches!(error, CommandError::Denied(_)));
     if let Some(error) = refused {
         return Err(transaction::abandon(cx.engine, cx.client, &error));
     }

@@ -49,7 +49,7 @@ impl Host for IdleHost {
 
     fn shutdown(&self, _: Shutdown) {}
 
-    fn rewrite_config(&self, _: &[(&'static str, String)]) -> Result<(), String> {
+    fn rewrite_config(&self, _: &[(&'static str, String)], _: &[(String, String)]) -> Result<(), String> {
         Ok(())
     }
 

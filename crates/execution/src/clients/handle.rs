@@ -59,6 +59,10 @@ pub struct ClientHandle {
     pub paused: AtomicBool,
     /// Who is at the other end.
     pub peer: Peer,
+    /// It has attached to a session.
+    pub has_attached: AtomicBool,
+    /// How often in a row it has given a wrong password.
+    pub wrong_passwords: AtomicU32,
     killed: AtomicBool,
     overflowed: AtomicBool,
     /// Whether its command waits, and how the wait ends.
@@ -123,13 +127,15 @@ const OUTBOX_KEPT_BYTES: usize = 16 * 1024;
 #[derive(Default, Clone)]
 pub struct Labels {
     pub name: Box<[u8]>,
+    /// The user that it is; empty for the default user.
+    pub user: Box<[u8]>,
     pub library: Box<[u8]>,
     pub library_version: Box<[u8]>,
 }
 
 impl Labels {
     fn heap_bytes(&self) -> usize {
-        size_of::<Labels>() + self.name.len() + self.library.len() + self.library_version.len()
+        size_of::<Labels>() + self.name.len() + self.user.len() + self.library.len() + self.library_version.len()
     }
 }
 
@@ -164,6 +170,8 @@ impl ClientHandle {
             in_transaction: AtomicBool::new(false),
             paused: AtomicBool::new(false),
             peer: Peer::Client,
+            has_attached: AtomicBool::new(false),
+            wrong_passwords: AtomicU32::new(0),
             killed: AtomicBool::new(false),
             overflowed: AtomicBool::new(false),
             wait_state: WaitState::default(),
@@ -171,6 +179,11 @@ impl ClientHandle {
             outbox_filled: AtomicBool::new(false),
             wake,
         }
+    }
+
+    /// Notes which user it is.
+    pub fn set_user(&self, name: &[u8]) {
+        self.set_labels(|labels| labels.user = name.into());
     }
 
     /// Another server, not a client.

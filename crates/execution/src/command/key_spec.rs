@@ -420,6 +420,11 @@ impl Keys {
     }
 
     /// True when the positions of the keys depend on the values of the arguments, not only on their number.
+    /// True when they are shard channels.
+    pub fn are_channels(&self) -> bool {
+        self.specs().iter().any(|spec| spec.flags.contains(KeyFlags::NOT_KEY))
+    }
+
     pub const fn are_movable(&self) -> bool {
         let mut at = 0;
         while at < self.count as usize {

@@ -282,4 +282,10 @@ pub const ACL_CATEGORIES: &[&str] = &[
     "connection",
     "transaction",
     "scripting",
+    // Those of our own commands.
+    "record",
+    "cell",
+    "run",
+    "register",
+    "session",
 ];

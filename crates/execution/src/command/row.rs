@@ -42,7 +42,46 @@ pub struct Command {
     pub crosses_databases: Option<fn(Request<'_>) -> bool>,
     /// True for a request that reads keys which it does not name.
     pub reaches_beyond: Option<fn(Request<'_>) -> bool>,
+    /// The channels that a request names, for access control.
+    pub names_channels: Option<Channels>,
+    /// The keys and prefixes that a request searches without naming them as keys, for access control.
+    pub searches: Option<fn(&Engine, Request<'_>) -> Vec<Searched>>,
     pub docs: CommandDoc,
+}
+
+/// Which arguments of a command are channels.
+#[derive(Clone, Copy, Debug)]
+pub struct Channels {
+    pub first: usize,
+    /// Only the first; otherwise all that follow, too.
+    pub is_one: bool,
+    pub are_patterns: bool,
+}
+
+/// What a request reaches besides the keys that it names.
+#[derive(Clone, Debug)]
+pub enum Searched {
+    Key {
+        name: Vec<u8>,
+        access: Access,
+    },
+    /// All keys that begin so.
+    Prefix {
+        prefix: Vec<u8>,
+        access: Access,
+    },
+    Channel(Vec<u8>),
+    /// Any key at all; with the error for a user that may not read them all.
+    Anything(&'static str),
+}
+
+/// What a request does with the keys that it finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    Read,
+    Write,
+    /// It reads and changes them.
+    Change,
 }
 
 const _: () = assert!(offset_of!(Command, keys) + offset_of!(Keys, locks) < 64, "what every request reads is spread");
@@ -110,6 +149,8 @@ const fn row(name: &'static str, arity: Arity, keys: Keys, flags: Flags, handler
         relative_time: None,
         crosses_databases: None,
         reaches_beyond: None,
+        names_channels: None,
+        searches: None,
         docs: CommandDoc::EMPTY,
     }
 }
@@ -271,6 +312,30 @@ impl Command {
     /// Requests for which this is true read keys that they do not name: everything is locked for them.
     pub const fn reaches_beyond(mut self, reaches_beyond: fn(Request<'_>) -> bool) -> Command {
         self.reaches_beyond = Some(reaches_beyond);
+        self
+    }
+
+    /// The arguments from this one on are channels.
+    pub const fn to_channels(mut self, first: usize) -> Command {
+        self.names_channels = Some(Channels { first, is_one: false, are_patterns: false });
+        self
+    }
+
+    /// The arguments from this one on are patterns of channels.
+    pub const fn to_channel_patterns(mut self, first: usize) -> Command {
+        self.names_channels = Some(Channels { first, is_one: false, are_patterns: true });
+        self
+    }
+
+    /// This argument is a channel.
+    pub const fn to_channel(mut self, at: usize) -> Command {
+        self.names_channels = Some(Channels { first: at, is_one: true, are_patterns: false });
+        self
+    }
+
+    /// A request searches these keys and prefixes.
+    pub const fn searches(mut self, searches: fn(&Engine, Request<'_>) -> Vec<Searched>) -> Command {
+        self.searches = Some(searches);
         self
     }
 

@@ -41,6 +41,15 @@ impl IndexCatalogue {
         !indexes.is_empty() && names.any(|name| indexes.position(name).is_some())
     }
 
+    /// The prefixes of an index; none if there is no index of that name.
+    pub fn prefixes_of(&self, name: &[u8]) -> Vec<Vec<u8>> {
+        let indexes = self.indexes.read();
+        if indexes.is_empty() {
+            return Vec::new();
+        }
+        indexes.find(name).map_or_else(Vec::new, |index| index.definition.prefixes.clone())
+    }
+
     /// True when an index stamps records: writes have to find the records to stamp.
     #[inline]
     pub fn stamps_records(&self) -> bool {

@@ -1,6 +1,7 @@
 //! The host of a running script: calls commands under the locks that the script holds. Knows Redis's rules for commands
 //! in scripts; refuses to know Lua.
 
+use crate::acl::Context;
 use crate::call::Call;
 use crate::client::Client;
 use crate::command::{CommandRow, Flags, Locks, registry};
@@ -102,9 +103,9 @@ impl lua::Host for ScriptHost<'_> {
     }
 
     fn acl_check(&mut self, args: &[&[u8]]) -> Result<bool, String> {
-        // There is one user, which may run everything.
+        let request: OwnedRequest = args.iter().copied().collect();
         match self.find(args) {
-            Ok(_) => Ok(true),
+            Ok(row) => Ok(gates::pass_user(self.engine, self.client, row, request.as_request()).is_ok()),
             Err(_) => Err("Invalid command passed to redis.acl_check_cmd()".into()),
         }
     }
@@ -191,6 +192,12 @@ impl ScriptHost<'_> {
         let flags = row.flags_of(request.as_request());
         if flags.has(Flags::NOSCRIPT) && !self.engine.debug.scripts_call_anything.load(Relaxed) {
             return Err(CommandError::fixed("ERR This Redis command is not allowed from script"));
+        }
+        if let Err(error) = gates::pass_user(self.engine, self.client, row, request.as_request()) {
+            gates::note_if_denied(self.engine, self.client, &error, Context::Script);
+            let why = error.to_string();
+            let why = why.strip_prefix("NOPERM ").unwrap_or(&why);
+            return Err(CommandError::said(format!("ERR ACL failure in script: {why}")));
         }
         if (flags.has(Flags::WRITE) || flags.has(Flags::MAY_REPLICATE)) && self.read_only {
             return Err(CommandError::fixed("ERR Write commands are not allowed from read-only scripts."));

@@ -2,6 +2,7 @@
 
 use super::HookEvent;
 use super::lookup::still_in;
+use crate::acl::user::server_user;
 use crate::client::Client;
 use crate::clients::ClientHandle;
 use crate::engine::Engine;
@@ -88,6 +89,7 @@ pub fn end_session(
 pub fn system_client(db: usize) -> Client {
     let handle = ClientHandle::new(0, String::new(), String::new(), -1, 0, Box::new(|| {}));
     let mut client = Client::new(Arc::new(handle), true);
+    client.user = Some(server_user());
     client.db = db;
     client
 }

@@ -158,6 +158,20 @@ impl Settings {
         self.number(row::REQUIREPASS) != 0
     }
 
+    /// The file with the users; empty if there is none.
+    pub fn aclfile(&self) -> Arc<str> {
+        self.text(row::ACLFILE)
+    }
+
+    /// A new user may use all channels.
+    pub fn acl_pubsub_default(&self) -> bool {
+        self.number(row::ACL_PUBSUB_DEFAULT) != 0
+    }
+
+    pub fn acllog_max_len(&self) -> u64 {
+        self.number(row::ACLLOG_MAX_LEN) as u64
+    }
+
     /// The password of the default user; empty if there is none.
     pub fn requirepass(&self) -> Arc<str> {
         self.text(row::REQUIREPASS)

@@ -60,9 +60,9 @@ pub const TABLE: &[Row] = &[
     integer("txn-timeout", 1, INT_MAX, "60000"),
     // Permissions.
     text("requirepass", "").sensitive(),
-    text("aclfile", "").immutable().without_effect(),
-    choice("acl-pubsub-default", &[("allchannels", 1), ("resetchannels", 0)], "resetchannels").without_effect(),
-    integer("acllog-max-len", 0, LONG_MAX, "128").without_effect(),
+    text("aclfile", "").immutable(),
+    choice("acl-pubsub-default", &[("allchannels", 1), ("resetchannels", 0)], "resetchannels"),
+    integer("acllog-max-len", 0, LONG_MAX, "128"),
     choice("enable-protected-configs", NO_YES_LOCAL, "no").immutable(),
     choice("enable-debug-command", NO_YES_LOCAL, "no").immutable(),
     choice("enable-module-command", NO_YES_LOCAL, "no").immutable().without_effect(),
@@ -329,6 +329,9 @@ pub mod row {
     pub const TRACKING_TABLE_MAX_KEYS: usize = index_of("tracking-table-max-keys");
     pub const NOTIFY_KEYSPACE_EVENTS: usize = index_of("notify-keyspace-events");
     pub const REQUIREPASS: usize = index_of("requirepass");
+    pub const ACLFILE: usize = index_of("aclfile");
+    pub const ACL_PUBSUB_DEFAULT: usize = index_of("acl-pubsub-default");
+    pub const ACLLOG_MAX_LEN: usize = index_of("acllog-max-len");
     pub const ENABLE_PROTECTED_CONFIGS: usize = index_of("enable-protected-configs");
     pub const ENABLE_DEBUG_COMMAND: usize = index_of("enable-debug-command");
     pub const DIR: usize = index_of("dir");

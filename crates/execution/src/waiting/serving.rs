@@ -3,9 +3,11 @@
 
 use super::keys::{Offer, WaitRole, Waiter};
 use super::waiter::WaitPhase;
+use crate::acl::Context;
 use crate::call::Call;
 use crate::conditions;
 use crate::engine::Engine;
+use crate::gates;
 use crate::handler;
 use crate::indexes::{OnIndex, is_index};
 use crate::waiting;
@@ -90,7 +92,7 @@ fn serve(engine: &Engine, worker: &mut Worker, locked: &mut Locked<'_>, waiter: 
     let keys: SmallVec<[Key<'_>; 2]> = [key].into_iter().chain(waiter.other_keys()).collect();
     let Some(mut lent) = locked.lend_or_try(&engine.keyspace, &keys) else { return Served::Later };
     let offer = Offer(keys.iter().map(|key| key.name.into()).collect());
-    let mut client = waiter.blocked.stand_in(&engine.tracking, WaitPhase::Serving(Arc::new(offer)));
+    let mut client = waiter.blocked.stand_in(&engine.acl, &engine.tracking, WaitPhase::Serving(Arc::new(offer)));
     let mut out = Vec::new();
     let reply = waiter.blocked.reply_to(&mut out);
     let (command, request) = (waiter.blocked.command, waiter.blocked.request.as_request());
@@ -100,10 +102,18 @@ fn serve(engine: &Engine, worker: &mut Worker, locked: &mut Locked<'_>, waiter: 
             client.depends_on = client.depends_on.max(lent.changed_by());
             Err(is_index(key.name))
         }
-        None => {
-            let mut call = Call::new(worker, &mut client, command, request);
-            handler::run_under(engine, &mut call, reply, &mut lent, OnIndex::No)
-        }
+        None => match gates::pass_user(engine, &client, command, request) {
+            // The right was taken away while the client waited.
+            Err(error) => {
+                gates::note_if_denied(engine, &client, &error, Context::TopLevel);
+                client.wait_phase = WaitPhase::Idle;
+                Err(error)
+            }
+            Ok(()) => {
+                let mut call = Call::new(worker, &mut client, command, request);
+                handler::run_under(engine, &mut call, reply, &mut lent, OnIndex::No)
+            }
+        },
     };
     drop(lent);
     if matches!(client.wait_phase, WaitPhase::Requested(_)) {

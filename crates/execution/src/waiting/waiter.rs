@@ -3,6 +3,8 @@
 
 use super::keys::{Offer, Wait, Waiter};
 use super::records::{RecordOffer, RecordWait, RecordWaiter};
+use crate::acl::Acl;
+use crate::acl::user::no_user;
 use crate::client::Client;
 use crate::clients::ClientHandle;
 use crate::clients::tracking::Tracking;
@@ -74,8 +76,13 @@ impl BlockedCommand {
     }
 
     /// A client that runs the command on behalf of the blocked one.
-    pub(super) fn stand_in(&self, tracking: &Tracking, phase: WaitPhase) -> Client {
+    pub(super) fn stand_in(&self, acl: &Acl, tracking: &Tracking, phase: WaitPhase) -> Client {
         let mut client = Client::new(self.handle.clone(), true);
+        if acl.has_changed() {
+            // A user that was removed meanwhile has no rights.
+            let user = self.handle.labels().user;
+            client.user = (!user.is_empty()).then(|| acl.find(&user).unwrap_or_else(no_user));
+        }
         client.db = self.db;
         client.protocol = self.protocol;
         client.no_touch = self.no_touch;

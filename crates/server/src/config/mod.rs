@@ -6,6 +6,6 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use rewrite::rewrite;
+pub(crate) use rewrite::{replace, rewrite};
 pub(crate) use sources::{Invocation, Loaded, Tool, from_command_line, without_effect};
 pub(crate) use tables::ConfiguredIndexes;

@@ -13,6 +13,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub(crate) struct Tables {
     pub(crate) indexes: ConfiguredIndexes,
     pub(crate) sweepers: Vec<Sweeper>,
+    /// Users by name, with their rules.
+    pub(crate) users: Vec<(String, String)>,
 }
 
 /// The indexes to create at the start, unless a client has decided otherwise.
@@ -34,7 +36,11 @@ impl Default for Tables {
         let definition =
             Definition { prefixes: vec![Vec::new()], field: b"updated_at".to_vec(), condition: None, stamp: false };
         let definitions = vec![(b"idx:updated_at".to_vec(), definition)];
-        Tables { indexes: ConfiguredIndexes { definitions, are_defaults: true }, sweepers: Vec::new() }
+        Tables {
+            indexes: ConfiguredIndexes { definitions, are_defaults: true },
+            sweepers: Vec::new(),
+            users: Vec::new(),
+        }
     }
 }
 
@@ -60,6 +66,13 @@ fn every_name() -> Vec<String> {
 struct ConditionTable {
     field: String,
     values: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct UserTable {
+    name: String,
+    rules: String,
 }
 
 #[derive(Deserialize)]
@@ -98,6 +111,10 @@ impl Tables {
                 bail!("two tables [[index]] have the name {name}: an index has one definition");
             }
             tables.indexes = ConfiguredIndexes { definitions, are_defaults: false };
+        }
+        if let Some(value) = file.remove("user") {
+            let users: Vec<UserTable> = value.try_into().context("a table [[user]]")?;
+            tables.users = users.into_iter().map(|table| (table.name, table.rules)).collect();
         }
         if let Some(value) = file.remove("sweeper") {
             let sweepers: Vec<SweeperTable> = value.try_into().context("a table [[sweeper]]")?;

@@ -299,7 +299,7 @@ impl Keeper {
 
     fn failure_reason(&self) -> String {
         let failure = self.journal().and_then(|journal| journal.failure());
-        failure.map_or_else(|| "the journal is closed".to_owned(), |failure| failure.to_string())
+        failure.map_or_else(|| "the data is loaded anew".to_owned(), |failure| failure.to_string())
     }
 
     /// The error for a client whose last replies are dropped, because the changes that they depend on were not stored.

@@ -416,12 +416,7 @@ impl RoleThread {
         engine::begin_following(&self.engine);
         self.keeper.snapshots.stop();
         self.wait_for_work_in_progress();
-        // IMPORTANT: while the journal is still fenced, so that their replies are dropped. None may be sent later.
-        let clients = self.engine.clients.all();
-        clients.iter().for_each(|client| client.kill());
-        while clients.iter().any(|client| self.engine.clients.get(client.id).is_some()) {
-            std::thread::sleep(LOOK_AGAIN);
-        }
+        self.drop_clients();
         // IMPORTANT: in this order. A client that finds a follower here must not be told that the server is fenced.
         self.keeper.begin_following(Arc::downgrade(&self.engine));
         self.keeper.roles.set_follows(true);
@@ -431,10 +426,24 @@ impl RoleThread {
         Next::Reload
     }
 
+    /// Closes all connections, without the replies that are still to be sent.
+    fn drop_clients(&self) {
+        // IMPORTANT: while the journal is fenced, so that their replies are dropped. None may be sent later.
+        let clients = self.engine.clients.all();
+        clients.iter().for_each(|client| client.kill());
+        while clients.iter().any(|client| self.engine.clients.get(client.id).is_some()) {
+            std::thread::sleep(LOOK_AGAIN);
+        }
+    }
+
     /// Drops what is in memory, and loads the data anew. Clients get -LOADING meanwhile.
     fn reload(&self, patience: Patience) -> Next {
         engine::set_loading(&self.engine, true);
         self.keeper.roles.set_loading(true);
+        // IMPORTANT: before anything is dropped. A request that has passed the gates before would find nothing, and its
+        // client would be told that its data does not exist.
+        self.keeper.abandon();
+        self.drop_clients();
         self.keeper.begin_following(Arc::downgrade(&self.engine));
         loop {
             engine::empty(&self.engine, self.engine.worker(self.metrics));

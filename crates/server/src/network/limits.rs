@@ -1,7 +1,8 @@
 //! How much a client may send, and leave unread. Knows the settings; refuses to know sockets.
 
+use engine::acl::Acl;
 use engine::settings::ClientClass;
-use engine::{Client, Settings};
+use engine::{Client, Engine, Settings};
 use resp::Limits;
 
 /// The output after which a connection yields, so that a long pipeline is sent in pieces, and the size of a piece.
@@ -18,10 +19,10 @@ pub(super) const INPUT_WHILE_WAITING: usize = 1024 * 1024;
 pub(super) const REQUEST_BYTES_MAX: u64 = u32::MAX as u64 - 64 * 1024 * 1024;
 
 /// The most output that may wait for a client; 0 = no limit.
-pub(super) fn output_max(client: &Client, settings: &Settings) -> u64 {
-    match is_unauthenticated(client, settings) {
+pub(super) fn output_max(client: &Client, engine: &Engine) -> u64 {
+    match is_unauthenticated(client, &engine.acl) {
         true => OUTPUT_BEFORE_AUTH_MAX,
-        false => settings.client_output_buffer_limit(class(client)).hard_bytes,
+        false => engine.settings.client_output_buffer_limit(class(client)).hard_bytes,
     }
 }
 
@@ -31,8 +32,8 @@ pub(super) fn class(client: &Client) -> ClientClass {
 }
 
 /// True for a client that has not authenticated yet.
-pub(super) fn is_unauthenticated(client: &Client, settings: &Settings) -> bool {
-    !client.authenticated && settings.requires_password()
+pub(super) fn is_unauthenticated(client: &Client, acl: &Acl) -> bool {
+    !client.authenticated && !acl.default_needs_no_password()
 }
 
 /// The current limits of the protocol.

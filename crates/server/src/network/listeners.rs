@@ -331,7 +331,7 @@ fn welcome(stream: TcpStream, peer: SocketAddr, engine: &Engine, team: &Team) {
     if team.connections() as u64 >= settings.maxclients() {
         return refuse(&stream, engine, b"-ERR max number of clients reached\r\n");
     }
-    if settings.protected_mode() && !settings.requires_password() && !peer.ip().is_loopback() {
+    if settings.protected_mode() && engine.acl.default_needs_no_password() && !peer.ip().is_loopback() {
         tracing::warn!(%peer, "refused: protected mode is on and there is no password");
         return refuse(&stream, engine, DENIED);
     }

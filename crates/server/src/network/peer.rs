@@ -64,7 +64,7 @@ impl<T: Transport> Peer<T> {
         ));
         handle.note_active(engine.clock.monotonic_ns());
         engine.clients.add(handle.clone());
-        let client = Client::new(handle.clone(), !engine.settings.requires_password());
+        let client = Client::new(handle.clone(), engine.acl.default_needs_no_password());
         let socket = Socket::new(stream, handle, task);
         Peer {
             socket: local.sockets.insert(socket),
@@ -404,7 +404,7 @@ impl<T: Transport> Peer<T> {
     pub(super) fn exceeds_output_limit(&mut self, local: &Local<T>) -> bool {
         let limit = local.engine.settings.client_output_buffer_limit(class(&self.client));
         let unsent = local.sockets[self.socket].unsent_memory() as u64;
-        let output_max = output_max(&self.client, &local.engine.settings);
+        let output_max = output_max(&self.client, &local.engine);
         if output_max > 0 && unsent > output_max {
             return true;
         }

@@ -44,7 +44,7 @@ impl<T: Transport> Peer<T> {
         let mut at = 0;
         self.wanted = 0;
         socket.handle.note_input(input.len(), self.input.capacity());
-        self.client.output_bytes_max = match output_max(&self.client, &engine.settings) as usize {
+        self.client.output_bytes_max = match output_max(&self.client, engine) as usize {
             0 => usize::MAX,
             max => socket.output_end_max(max),
         };
@@ -62,7 +62,7 @@ impl<T: Transport> Peer<T> {
                 seen_ns = last_ns;
             }
             let rest = &input[at..];
-            limits.unauthenticated = is_unauthenticated(&self.client, &engine.settings);
+            limits.unauthenticated = is_unauthenticated(&self.client, &engine.acl);
             // Before AUTH, requests are scanned one by one: AUTH changes the limits.
             let count_max = if limits.unauthenticated { 0 } else { AHEAD_MAX };
             self.scanner.scan_pipeline(rest, &limits, count_max, &mut pipeline);
@@ -198,7 +198,7 @@ impl<T: Transport> Peer<T> {
         if socket.pending() <= OUTPUT_UNLIMITED {
             return NextStep::Next;
         }
-        let output_max = output_max(&self.client, &engine.settings);
+        let output_max = output_max(&self.client, engine);
         if output_max > 0 && socket.unsent_memory() as u64 > output_max {
             engine.clients.count_output_overflow();
             tracing::warn!(client = self.client.id(), "closed: its replies exceed client-output-buffer-limit");

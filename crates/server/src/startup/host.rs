@@ -11,7 +11,7 @@ use engine::host::{CpuTime, Host, MemoryUse, SaveOnExit, Shutdown};
 use engine::persistence::journal_state::JournalState;
 use engine::{Engine, Persistence, Settings};
 use std::any::Any;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, OnceLock};
@@ -144,7 +144,7 @@ impl Host for Process {
         self.stop_failed.load(Relaxed)
     }
 
-    fn rewrite_config(&self, settings: &[(&'static str, String)]) -> Result<(), String> {
+    fn rewrite_config(&self, settings: &[(&'static str, String)], users: &[(String, String)]) -> Result<(), String> {
         let path = self.config_file.as_ref().ok_or("The server is running without a config file")?;
         let mut settings = settings.to_vec();
         for (name, value) in &mut settings {
@@ -153,7 +153,7 @@ impl Host for Process {
                 value.clone_from(&adjusted.given);
             }
         }
-        config::rewrite(path, &settings).map_err(|error| format!("Rewriting config file: {error:#}"))
+        config::rewrite(path, &settings, users).map_err(|error| format!("Rewriting config file: {error:#}"))
     }
 
     fn discard(&self, garbage: Box<dyn Any + Send>) {
@@ -186,6 +186,14 @@ impl Host for Process {
             return Err((name, reason.to_owned()));
         }
         Ok(())
+    }
+
+    fn read_users(&self) -> Result<String, String> {
+        std::fs::read_to_string(&*self.settings.aclfile()).map_err(|error| error.to_string())
+    }
+
+    fn write_users(&self, text: &[u8]) -> Result<(), String> {
+        config::replace(Path::new(&*self.settings.aclfile()), text).map_err(|error| error.to_string())
     }
 
     fn setting_changed(&self, name: &str) {

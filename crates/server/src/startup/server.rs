@@ -8,6 +8,9 @@ use crate::platform::clock::{SystemClock, unix_s};
 use crate::platform::logging::{self, LogLevelHandle};
 use crate::platform::{allocator, descriptors, huge_pages};
 use anyhow::{Context, Result, anyhow, ensure};
+use engine::NamedUsers;
+use engine::acl::Rights;
+use engine::acl::user::DEFAULT_USER;
 use engine::background::Sweeper;
 use engine::host::{SaveOnExit, Shutdown};
 use engine::persistence::Loading;
@@ -68,6 +71,7 @@ pub(crate) fn run(loaded: Loaded, beginning: Beginning) -> Result<()> {
     let (stop, stopped) = watch::channel(None);
     let adjusted = adjusted(given, settings.all());
     let engine = engine(&settings, (loaded.file, adjusted), threads, log_level, stop, &keeper, Some(listeners.clone()));
+    engine::load_users(&engine, configured_users(&settings, &loaded.tables.users)?);
     engine::set_loading(&engine, true);
     keeper.set_loading(Loading { since_s: unix_s(), total_bytes: 0, loaded_bytes: 0, left_s: 0 });
     start_script_threads(&engine, threads)?;
@@ -290,6 +294,33 @@ fn join_within(threads: Vec<JoinHandle<()>>, limit: Duration) {
         }
         let _ = thread.join();
     }
+}
+
+/// The users of the file of users, or of the configuration.
+fn configured_users(settings: &Settings, tables: &[(String, String)]) -> Result<NamedUsers> {
+    let path = settings.aclfile();
+    let all_channels = settings.acl_pubsub_default();
+    ensure!(
+        path.is_empty() || tables.is_empty(),
+        "there are users in the configuration, and a file of users (aclfile): define them in one of the two"
+    );
+    let mut users = match path.is_empty() {
+        true => {
+            let lines: String = tables.iter().map(|(name, rules)| format!("user {name} {rules}\n")).collect();
+            engine::parse_users(&lines, "[[user]]", all_channels).map_err(|errors| anyhow!("{errors}"))?
+        }
+        false => {
+            let text =
+                std::fs::read_to_string(&*path).with_context(|| format!("the file of users {path} cannot be read"))?;
+            engine::parse_users(&text, &path, all_channels).map_err(|errors| anyhow!("{errors}"))?
+        }
+    };
+    if !users.contains_key(DEFAULT_USER.as_bytes()) {
+        let mut rights = Rights::everything();
+        rights.set_password(settings.requirepass().as_bytes());
+        users.insert(DEFAULT_USER.as_bytes().into(), rights);
+    }
+    Ok(users)
 }
 
 /// The log that this server writes, as the settings name it.

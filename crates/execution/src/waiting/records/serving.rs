@@ -2,12 +2,14 @@
 
 use super::{Outcome, Work};
 
+use crate::acl::Context;
 use crate::call::Call;
 use crate::command::Handler;
 use crate::conditions;
 use crate::context::After;
 use crate::engine::Engine;
 use crate::error::CommandError;
+use crate::gates;
 use crate::handler;
 use crate::slices::SLICE_NS;
 use crate::waiting;
@@ -56,16 +58,27 @@ fn serve_record_waiter(engine: &Engine, worker: &mut Worker, work: &mut Work) ->
         return true;
     }
     let began_ns = engine.clock.monotonic_ns();
-    let mut client = blocked.stand_in(&engine.tracking, WaitPhase::RecordsServing(work.offer.clone()));
+    let mut client = blocked.stand_in(&engine.acl, &engine.tracking, WaitPhase::RecordsServing(work.offer.clone()));
     let Handler::Script(handler) = blocked.command.command.handler else {
         panic!("only commands that take their locks themselves wait for records");
     };
     let mut out = Vec::new();
     let request = blocked.request.as_request();
     client.unfinished = work.unfinished.take();
-    let mut call = Call::new(worker, &mut client, blocked.command, request);
-    let result = handler::run_scripting(engine, &mut call, blocked.reply_to(&mut out), handler, None);
-    let after = call.after;
+    let allowed = gates::pass_user(engine, &client, blocked.command, request);
+    let (result, after) = match allowed {
+        // The right was taken away while the client waited.
+        Err(error) => {
+            gates::note_if_denied(engine, &client, &error, Context::TopLevel);
+            (client.unfinished, client.wait_phase) = (None, WaitPhase::Idle);
+            (Err(error), After::Continue)
+        }
+        Ok(()) => {
+            let mut call = Call::new(worker, &mut client, blocked.command, request);
+            let result = handler::run_scripting(engine, &mut call, blocked.reply_to(&mut out), handler, None);
+            (result, call.after)
+        }
+    };
     if let (After::Again, Some(unfinished)) = (after, client.unfinished.take()) {
         let has_taken = work.offer.has_taken.load(Relaxed);
         waiters.note_served(work, Outcome::Unfinished { unfinished, has_taken }, worker.now_ms);

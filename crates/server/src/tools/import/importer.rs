@@ -10,6 +10,7 @@ use super::progress::ImportProgress;
 use super::report::ImportReport;
 use super::source::{Source, SourceFile};
 use anyhow::{Context, Result, bail};
+use engine::acl::user::server_user;
 use engine::command::{CommandRow, Flags, registry};
 use engine::{Client, ClientHandle, Engine, Flow, Worker};
 use formats::Value;
@@ -155,7 +156,9 @@ impl Player {
     pub(super) fn new(engine: &Engine) -> Player {
         let (id, now_ms) = (engine.clients.next_id(), engine.clock.unix_us() / 1000);
         let handle = ClientHandle::new(id, "import".into(), String::new(), -1, now_ms, Box::new(|| {}));
-        Player { client: Client::new(Arc::new(handle), true), out: Vec::new(), outside: None }
+        let mut client = Client::new(Arc::new(handle), true);
+        client.user = Some(server_user());
+        Player { client, out: Vec::new(), outside: None }
     }
 
     fn play(&mut self, import: &mut Import<'_>, request: Request<'_>) -> Result<()> {

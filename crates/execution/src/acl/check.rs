@@ -1,0 +1,170 @@
+//! Whether a user may run a request: by any one of its selectors, the command, every key, and every channel. Knows where
+//! a request has keys and channels; refuses to know what the command does with them.
+
+use super::log::Reason;
+use super::selector::{KeyRight, Selector};
+use super::user::Rights;
+use crate::command::{Access, CommandRow, Flags, Searched};
+use crate::engine::Engine;
+use resp::Request;
+
+/// Why a request is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Denied {
+    pub object: Object,
+    /// The user.
+    pub user: String,
+}
+
+/// What the user has no right to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Object {
+    /// The command of this full name.
+    Command(String),
+    Key(Vec<u8>),
+    /// All keys that begin so.
+    Prefix(Vec<u8>),
+    Channel(Vec<u8>),
+    /// Any key, for an option of a command; with the text of the error.
+    Anything(&'static str),
+}
+
+impl Object {
+    pub fn reason(&self) -> Reason {
+        match self {
+            Object::Command(_) => Reason::Command,
+            Object::Key(_) | Object::Prefix(_) | Object::Anything(_) => Reason::Key,
+            Object::Channel(_) => Reason::Channel,
+        }
+    }
+
+    /// What ACL LOG shows.
+    pub fn shown(&self) -> Vec<u8> {
+        match self {
+            Object::Command(name) => name.clone().into_bytes(),
+            Object::Key(name) | Object::Prefix(name) | Object::Channel(name) => name.clone(),
+            Object::Anything(_) => b"*".to_vec(),
+        }
+    }
+
+    /// For errors: a key or a channel is not named.
+    pub fn briefly(&self, user: &str) -> String {
+        match self {
+            Object::Command(_) => self.text(user),
+            Object::Key(_) => "No permissions to access a key".to_owned(),
+            Object::Prefix(_) => "No permissions to access all keys of a prefix".to_owned(),
+            Object::Channel(_) => "No permissions to access a channel".to_owned(),
+            Object::Anything(text) => (*text).to_owned(),
+        }
+    }
+
+    /// `User bob has no permissions to …`.
+    pub fn text(&self, user: &str) -> String {
+        match self {
+            Object::Command(name) => format!("User {user} has no permissions to run the '{name}' command"),
+            Object::Key(name) => format!("User {user} has no permissions to access the '{}' key", lossy(name)),
+            Object::Prefix(prefix) => {
+                format!("User {user} has no permissions to access all keys that begin with '{}'", lossy(prefix))
+            }
+            Object::Anything(text) => (*text).to_owned(),
+            Object::Channel(name) => format!("User {user} has no permissions to access the '{}' channel", lossy(name)),
+        }
+    }
+}
+
+fn lossy(name: &[u8]) -> String {
+    name.escape_ascii().to_string()
+}
+
+/// Checks a request. The error is that of the selector that allows most of it.
+pub fn check(engine: &Engine, rights: &Rights, row: &'static CommandRow, request: Request<'_>) -> Result<(), Object> {
+    let mut refused: Option<(u8, usize, Object)> = None;
+    for selector in &rights.selectors {
+        match check_selector(engine, selector, row, request) {
+            Ok(()) => return Ok(()),
+            Err((depth, at, object)) => {
+                if refused.as_ref().is_none_or(|(known, known_at, _)| (depth, at) > (*known, *known_at)) {
+                    refused = Some((depth, at, object));
+                }
+            }
+        }
+    }
+    Err(refused.expect("a user has a selector").2)
+}
+
+/// Checks a request by one selector. The error has how far it came: what was refused, and at which argument.
+fn check_selector(
+    engine: &Engine,
+    selector: &Selector,
+    row: &'static CommandRow,
+    request: Request<'_>,
+) -> Result<(), (u8, usize, Object)> {
+    let first_arg = (request.len() > row.name_args).then(|| request.arg(row.name_args));
+    if !row.command.flags.has(Flags::NO_AUTH) && !selector.allows_command(row, first_arg) {
+        return Err((1, 0, Object::Command(row.full_name.clone())));
+    }
+    if !selector.all_keys {
+        check_keys(engine, selector, row, request)?;
+    }
+    if !(selector.all_keys && selector.all_channels)
+        && let Some(searches) = row.command.searches
+    {
+        searches(engine, request).into_iter().try_for_each(|searched| check_search(selector, searched))?;
+    }
+    if !selector.all_channels
+        && let Some(channels) = row.command.names_channels
+    {
+        let last = if channels.is_one { channels.first + 1 } else { request.len() };
+        for at in channels.first..last.min(request.len()) {
+            let name = request.arg(at);
+            if !selector.allows_channel(name, channels.are_patterns) {
+                return Err((4, at, Object::Channel(name.to_vec())));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_keys(
+    engine: &Engine,
+    selector: &Selector,
+    row: &'static CommandRow,
+    request: Request<'_>,
+) -> Result<(), (u8, usize, Object)> {
+    if !row.command.keys.are_channels() {
+        for range in row.found_keys(request).ranges {
+            let right = KeyRight::of(range.flags);
+            for at in range.positions() {
+                let key = request.arg(at);
+                if !selector.allows_key(key, right) {
+                    return Err((2, at, Object::Key(key.to_vec())));
+                }
+                // An index shows the names of all records that it is over.
+                for prefix in engine.indexes.prefixes_of(key) {
+                    check_search(selector, Searched::Prefix { prefix, access: Access::Read })?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Checks what a request reaches besides the keys that it names.
+fn check_search(selector: &Selector, searched: Searched) -> Result<(), (u8, usize, Object)> {
+    let right = |access| match access {
+        Access::Read => KeyRight::READ,
+        Access::Write => KeyRight::WRITE,
+        Access::Change => KeyRight::all(),
+    };
+    match searched {
+        Searched::Key { name, access } if !selector.allows_key(&name, right(access)) => Err((2, 0, Object::Key(name))),
+        Searched::Prefix { prefix, access } if !selector.allows_prefix(&prefix, right(access)) => {
+            Err((2, 0, Object::Prefix(prefix)))
+        }
+        Searched::Channel(name) if !selector.allows_channel(&name, false) => Err((4, 0, Object::Channel(name))),
+        Searched::Anything(error) if !selector.allows_prefix(b"", KeyRight::READ) => {
+            Err((2, 0, Object::Anything(error)))
+        }
+        _ => Ok(()),
+    }
+}

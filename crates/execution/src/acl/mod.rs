@@ -1,0 +1,25 @@
+//! Access control: users, what each may do, and what was refused. Knows commands, keys and channels by their rows;
+//! refuses to know how a client proves who it is.
+//!
+//! | file | has |
+//! | --- | --- |
+//! | `command_set` | sets of commands, and the categories |
+//! | `selector` | what one list of rules allows: commands, keys, channels |
+//! | `user` | a user: passwords, selectors |
+//! | `rules` | reads rules such as `+@read` or `~cache:*`, and writes them |
+//! | `users` | all users of a server |
+//! | `check` | whether a user may run a request |
+//! | `log` | what was refused (ACL LOG) |
+
+pub mod check;
+pub mod command_set;
+pub mod log;
+pub mod rules;
+pub mod selector;
+pub mod user;
+pub mod users;
+
+pub use check::{Denied, Object};
+pub use log::{Context, Reason};
+pub use user::{Rights, User};
+pub use users::Acl;

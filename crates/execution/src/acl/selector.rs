@@ -1,0 +1,146 @@
+//! What one list of rules allows: commands, keys and channels. Knows nothing of users.
+
+use super::command_set::CommandSet;
+use crate::command::{CommandRow, KeyFlags};
+use algorithms::glob::Pattern;
+use bitflags::bitflags;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+bitflags! {
+    /// What may be done with a key.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct KeyRight: u8 {
+        const READ = 1;
+        const WRITE = 2;
+    }
+}
+
+impl KeyRight {
+    /// What a command needs that does this with a key. A command that needs neither needs only a right at all.
+    pub fn of(flags: KeyFlags) -> KeyRight {
+        let mut right = KeyRight::empty();
+        if flags.intersects(KeyFlags::ACCESS) {
+            right |= KeyRight::READ;
+        }
+        if flags.intersects(KeyFlags::INSERT.union(KeyFlags::DELETE).union(KeyFlags::UPDATE)) {
+            right |= KeyRight::WRITE;
+        }
+        right
+    }
+}
+
+/// A pattern of keys, and what may be done with those that match.
+#[derive(Clone)]
+pub struct KeyPattern {
+    pub right: KeyRight,
+    pub text: Box<[u8]>,
+    pattern: Arc<Pattern>,
+    /// How many bytes of the text are literal, if only a `*` follows them: whatever begins so matches.
+    literal_len: Option<usize>,
+}
+
+impl KeyPattern {
+    pub fn new(right: KeyRight, text: &[u8]) -> KeyPattern {
+        let is_literal = |literal: &[u8]| !literal.iter().any(|byte| b"*?[]\\".contains(byte));
+        let literal_len = match text.split_last() {
+            Some((b'*', literal)) if is_literal(literal) => Some(literal.len()),
+            _ => None,
+        };
+        KeyPattern { right, text: text.into(), pattern: Arc::new(Pattern::new(text, false)), literal_len }
+    }
+
+    fn literal_prefix(&self) -> Option<&[u8]> {
+        self.literal_len.map(|len| &self.text[..len])
+    }
+
+    fn matches(&self, key: &[u8]) -> bool {
+        match self.literal_prefix() {
+            Some(literal) => key.starts_with(literal),
+            None => self.pattern.matches(key),
+        }
+    }
+}
+
+/// A pattern of channels.
+#[derive(Clone)]
+pub struct ChannelPattern {
+    pub text: Box<[u8]>,
+    pattern: Arc<Pattern>,
+}
+
+impl ChannelPattern {
+    pub fn new(text: &[u8]) -> ChannelPattern {
+        ChannelPattern { text: text.into(), pattern: Arc::new(Pattern::new(text, false)) }
+    }
+}
+
+/// What a list of rules allows.
+#[derive(Clone)]
+pub struct Selector {
+    pub commands: CommandSet,
+    /// The rules that the commands come from, as they were given, without those that later ones replace.
+    pub command_rules: Vec<(bool, String)>,
+    /// First arguments with which a command is allowed that is not in the set.
+    pub first_args: BTreeMap<usize, Vec<Box<[u8]>>>,
+    pub all_keys: bool,
+    pub keys: Vec<KeyPattern>,
+    pub all_channels: bool,
+    pub channels: Vec<ChannelPattern>,
+}
+
+impl Selector {
+    /// Allows nothing, but perhaps all channels.
+    pub fn new(all_channels: bool) -> Selector {
+        Selector {
+            commands: CommandSet::none(),
+            command_rules: Vec::new(),
+            first_args: BTreeMap::new(),
+            all_keys: false,
+            keys: Vec::new(),
+            all_channels,
+            channels: Vec::new(),
+        }
+    }
+
+    /// Allows everything.
+    pub fn everything() -> Selector {
+        Selector { commands: CommandSet::all(), all_keys: true, all_channels: true, ..Selector::new(true) }
+    }
+
+    /// True when it allows everything.
+    pub fn is_everything(&self) -> bool {
+        self.all_keys && self.all_channels && self.commands.is_all()
+    }
+
+    /// True when it allows a command with this first argument behind its name.
+    pub fn allows_command(&self, row: &CommandRow, first_arg: Option<&[u8]>) -> bool {
+        let allows_first_arg = || {
+            let allowed = self.first_args.get(&row.index);
+            allowed
+                .zip(first_arg)
+                .is_some_and(|(allowed, given)| allowed.iter().any(|arg| given.eq_ignore_ascii_case(arg)))
+        };
+        self.commands.has(row) || allows_first_arg()
+    }
+
+    /// True when it allows this with a key. One pattern has to allow all of it.
+    pub fn allows_key(&self, key: &[u8], right: KeyRight) -> bool {
+        self.all_keys || self.keys.iter().any(|known| known.right.contains(right) && known.matches(key))
+    }
+
+    /// True when it allows this with every key that begins with a prefix.
+    pub fn allows_prefix(&self, prefix: &[u8], right: KeyRight) -> bool {
+        let covers = |known: &KeyPattern| known.literal_prefix().is_some_and(|literal| prefix.starts_with(literal));
+        self.all_keys || self.keys.iter().any(|known| known.right.contains(right) && covers(known))
+    }
+
+    /// True when it allows a channel; a pattern of channels only if it is listed itself.
+    pub fn allows_channel(&self, channel: &[u8], is_pattern: bool) -> bool {
+        let allows = |known: &ChannelPattern| match is_pattern {
+            true => *known.text == *channel,
+            false => known.pattern.matches(channel),
+        };
+        self.all_channels || self.channels.iter().any(allows)
+    }
+}

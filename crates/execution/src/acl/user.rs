@@ -1,0 +1,133 @@
+//! A user: its passwords and what it may do. Knows nothing of who uses it.
+
+use super::selector::Selector;
+use arc_swap::{ArcSwap, Guard};
+use sha2::{Digest, Sha256};
+use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, OnceLock};
+
+/// The user that every client is at first.
+pub const DEFAULT_USER: &str = "default";
+
+/// A user. Its rights can change while clients use it.
+pub struct User {
+    pub name: Box<[u8]>,
+    rights: ArcSwap<Rights>,
+    is_removed: AtomicBool,
+}
+
+/// The server itself: what it does in the background, nobody else asks for.
+pub fn server_user() -> Arc<User> {
+    static USER: OnceLock<Arc<User>> = OnceLock::new();
+    USER.get_or_init(|| Arc::new(User::new(b"(superuser)", Rights::everything()))).clone()
+}
+
+/// A user without rights, for a client whose user is gone.
+pub fn no_user() -> Arc<User> {
+    let user = User::new(b"", Rights::new(false));
+    user.remove();
+    Arc::new(user)
+}
+
+/// The SHA-256 of a password.
+pub type PasswordHash = [u8; 32];
+
+/// What a user may do, and how a client proves that it is the user.
+#[derive(Clone)]
+pub struct Rights {
+    pub is_on: bool,
+    /// Any password is right.
+    pub no_password: bool,
+    /// Whether payloads of RESTORE are checked thoroughly. They always are: this is only shown.
+    pub sanitizes: bool,
+    pub passwords: Vec<PasswordHash>,
+    /// The first is the user's own; each of them is enough.
+    pub selectors: Vec<Selector>,
+    /// Nothing is refused: known without a look at the selectors.
+    pub is_everything: bool,
+}
+
+impl User {
+    pub fn new(name: &[u8], rights: Rights) -> User {
+        User { name: name.into(), rights: ArcSwap::from_pointee(rights), is_removed: AtomicBool::new(false) }
+    }
+
+    pub fn rights(&self) -> Guard<Arc<Rights>> {
+        self.rights.load()
+    }
+
+    pub(super) fn set_rights(&self, rights: Arc<Rights>) {
+        self.rights.store(rights);
+    }
+
+    pub(super) fn remove(&self) {
+        self.is_removed.store(true, SeqCst);
+    }
+
+    /// True when it was removed, and perhaps made anew as another user.
+    pub fn is_removed(&self) -> bool {
+        self.is_removed.load(SeqCst)
+    }
+
+    /// Its name for replies and messages.
+    pub fn shown_name(&self) -> String {
+        String::from_utf8_lossy(&self.name).into_owned()
+    }
+}
+
+impl Rights {
+    /// Those of a new user: none.
+    pub fn new(all_channels: bool) -> Rights {
+        Rights {
+            is_on: false,
+            no_password: false,
+            sanitizes: true,
+            passwords: Vec::new(),
+            selectors: vec![Selector::new(all_channels)],
+            is_everything: false,
+        }
+    }
+
+    /// Those of the default user of a new server: all, without a password.
+    pub fn everything() -> Rights {
+        Rights {
+            is_on: true,
+            no_password: true,
+            sanitizes: true,
+            passwords: Vec::new(),
+            selectors: vec![Selector::everything()],
+            is_everything: true,
+        }
+    }
+
+    /// Sets the only password; without one, none is needed.
+    pub fn set_password(&mut self, password: &[u8]) {
+        self.passwords.clear();
+        self.no_password = password.is_empty();
+        if !password.is_empty() {
+            self.passwords.push(hash(password));
+        }
+    }
+
+    /// Notes whether anything is refused, after a change.
+    pub(super) fn settle(&mut self) {
+        self.is_everything = self.selectors.iter().any(Selector::is_everything);
+    }
+
+    /// True when a password is right. Takes as long for a wrong one as for a right one.
+    pub fn accepts(&self, password: &[u8]) -> bool {
+        let given = hash(password);
+        let found = self.passwords.iter().fold(false, |found, known| black_box(found | is_equal(&given, known)));
+        self.is_on && (self.no_password || found)
+    }
+}
+
+pub fn hash(password: &[u8]) -> PasswordHash {
+    Sha256::digest(password).into()
+}
+
+/// Compares in a time that does not depend on the contents.
+fn is_equal(one: &PasswordHash, other: &PasswordHash) -> bool {
+    one.iter().zip(other).fold(0, |sum, (one, other)| black_box(sum | one ^ other)) == 0
+}

@@ -1,0 +1,217 @@
+//! All users of a server, by name; changes of their rights, and what was refused. Knows nothing of files.
+
+use super::check::Object;
+use super::log::{AclLog, Context, Entry, Reason};
+use super::rules;
+use super::user::{DEFAULT_USER, Rights, User};
+use arc_swap::ArcSwap;
+use locks::{Mutex, rank};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+
+type ByName = BTreeMap<Box<[u8]>, Arc<User>>;
+
+/// The users of a server.
+pub struct Acl {
+    users: ArcSwap<ByName>,
+    default: Arc<User>,
+    /// Grows with each change of any user. A client that was found to have all rights keeps the number, and is not
+    /// checked while it is the same.
+    generation: AtomicU64,
+    /// Held while users change.
+    changing: Mutex<(), { rank::ACL_USERS }>,
+    log: Mutex<AclLog, { rank::ACL_LOG }>,
+    /// For INFO: what was refused, by reason.
+    pub denied: [AtomicU64; 4],
+}
+
+impl Default for Acl {
+    fn default() -> Acl {
+        let default = Arc::new(User::new(DEFAULT_USER.as_bytes(), Rights::everything()));
+        let users = BTreeMap::from([(default.name.clone(), default.clone())]);
+        Acl {
+            users: ArcSwap::from_pointee(users),
+            default,
+            generation: AtomicU64::new(1),
+            changing: Mutex::default(),
+            log: Mutex::default(),
+            denied: Default::default(),
+        }
+    }
+}
+
+impl Acl {
+    /// Changes when any user does. Never 0.
+    #[inline]
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Relaxed)
+    }
+
+    /// False while no user was ever changed.
+    pub fn has_changed(&self) -> bool {
+        self.generation() > 1
+    }
+
+    pub fn default_user(&self) -> &Arc<User> {
+        &self.default
+    }
+
+    /// True when a new connection is the default user without a password.
+    pub fn default_needs_no_password(&self) -> bool {
+        let rights = self.default.rights();
+        rights.is_on && rights.no_password
+    }
+
+    pub fn find(&self, name: &[u8]) -> Option<Arc<User>> {
+        self.users.load().get(name).cloned()
+    }
+
+    /// All users by name.
+    pub fn all(&self) -> Vec<Arc<User>> {
+        self.users.load().values().cloned().collect()
+    }
+
+    /// The user that a client may be with this password.
+    pub fn authenticate(&self, name: &[u8], password: &[u8]) -> Option<Arc<User>> {
+        match self.find(name) {
+            Some(user) => user.rights().accepts(password).then_some(user),
+            None => {
+                // As long as for a user that exists.
+                self.default.rights().accepts(password);
+                None
+            }
+        }
+    }
+
+    /// Applies rules to a user, or makes it.
+    pub fn set(&self, name: &[u8], rules: &[Vec<u8>], all_channels: bool) -> Result<Arc<User>, rules::BadRule> {
+        let _changing = self.changing.lock();
+        let known = self.find(name);
+        let before = match &known {
+            Some(user) => user.rights().as_ref().clone(),
+            None => Rights::new(all_channels),
+        };
+        let rights = rules::apply_all(&before, rules, all_channels)?;
+        Ok(self.put(name, known, rights))
+    }
+
+    fn put(&self, name: &[u8], known: Option<Arc<User>>, rights: Rights) -> Arc<User> {
+        let user = match known {
+            Some(user) => {
+                user.set_rights(Arc::new(rights));
+                user
+            }
+            None => {
+                let user = Arc::new(User::new(name, rights));
+                let mut users = ByName::clone(&self.users.load());
+                users.insert(name.into(), user.clone());
+                self.users.store(Arc::new(users));
+                user
+            }
+        };
+        self.generation.fetch_add(1, SeqCst);
+        user
+    }
+
+    /// Sets the password of the default user (requirepass). Without one it needs none.
+    pub fn set_default_password(&self, password: &[u8]) {
+        let _changing = self.changing.lock();
+        let mut rights = self.default.rights().as_ref().clone();
+        rights.set_password(password);
+        self.default.set_rights(Arc::new(rights));
+        self.generation.fetch_add(1, SeqCst);
+    }
+
+    /// Removes a user; `None` if there is none. The default user stays.
+    pub fn remove(&self, name: &[u8]) -> Option<Arc<User>> {
+        let _changing = self.changing.lock();
+        let mut users = ByName::clone(&self.users.load());
+        let user = users.remove(name)?;
+        user.remove();
+        self.users.store(Arc::new(users));
+        self.generation.fetch_add(1, SeqCst);
+        Some(user)
+    }
+
+    /// Replaces all users. Those of the same name stay, with the new rights; returns those that are gone or have other
+    /// rights. Without a default user, it is as that of a new server.
+    pub fn replace(&self, mut named: BTreeMap<Box<[u8]>, Rights>) -> Vec<Arc<User>> {
+        let _changing = self.changing.lock();
+        named.entry(DEFAULT_USER.as_bytes().into()).or_insert_with(Rights::everything);
+        let before = self.users.load_full();
+        let mut changed = Vec::new();
+        let mut users = ByName::new();
+        for (name, rights) in named {
+            let user = match before.get(&name) {
+                Some(user) => {
+                    if rules::shown_rights(&user.rights()) != rules::shown_rights(&rights) {
+                        changed.push(user.clone());
+                    }
+                    user.set_rights(Arc::new(rights));
+                    user.clone()
+                }
+                None => Arc::new(User::new(&name, rights)),
+            };
+            users.insert(name, user);
+        }
+        for (name, user) in before.iter().filter(|(name, _)| !users.contains_key(*name)) {
+            let _ = name;
+            user.remove();
+            changed.push(user.clone());
+        }
+        self.users.store(Arc::new(users));
+        self.generation.fetch_add(1, SeqCst);
+        changed
+    }
+
+    // What was refused.
+
+    /// Notes that something was refused. `client` is the line of CLIENT LIST.
+    pub fn note_denied(
+        &self,
+        object: &Object,
+        context: Context,
+        user: &[u8],
+        client: String,
+        now_ms: u64,
+        len_max: usize,
+    ) {
+        self.note(object.reason(), context, object.shown(), user, client, now_ms, len_max);
+    }
+
+    /// Notes a wrong password.
+    pub fn note_wrong_password(&self, context: Context, user: &[u8], client: String, now_ms: u64, len_max: usize) {
+        self.note(Reason::Auth, context, b"AUTH".to_vec(), user, client, now_ms, len_max);
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "they are the fields of an entry")]
+    fn note(
+        &self,
+        reason: Reason,
+        context: Context,
+        object: Vec<u8>,
+        user: &[u8],
+        client: String,
+        now_ms: u64,
+        len_max: usize,
+    ) {
+        self.denied[reason as usize].fetch_add(1, Relaxed);
+        let user = user.to_vec();
+        let entry =
+            Entry { id: 0, count: 1, reason, context, object, user, created_ms: now_ms, updated_ms: now_ms, client };
+        self.log.lock().add(entry, len_max);
+    }
+
+    pub fn log(&self, count: usize) -> Vec<Entry> {
+        self.log.lock().newest(count)
+    }
+
+    pub fn clear_log(&self) {
+        self.log.lock().clear();
+    }
+
+    pub fn trim_log(&self, len_max: usize) {
+        self.log.lock().trim(len_max);
+    }
+}

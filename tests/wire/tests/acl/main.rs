@@ -1,0 +1,12 @@
+//! Access control: what each user may do, by whichever path a command runs; how users log in, and where they are kept.
+
+mod agreement;
+mod files;
+mod login;
+mod paths;
+mod rules;
+mod support;
+
+#[path = "../process/support.rs"]
+#[allow(dead_code, reason = "only a part of it is used here")]
+mod process;
