@@ -5,10 +5,12 @@ use crate::engine::Engine;
 use crate::forks;
 use crate::register_restores;
 use crate::replay::Replay;
+use crate::sessions::lookup::{Found, find};
 use crate::waiting;
 use crate::worker::Worker;
 use keyspace::effects::codec;
-use keyspace::{Definable, Effect};
+use keyspace::{DATABASES, Definable, Effect, Key};
+use smallvec::smallvec;
 
 /// Makes a writer a follower. Writes are refused from now on, but one that has passed the gates may still be executed:
 /// the caller finds it in the journal. Clients that wait for keys and records get an error: what they wait for is the
@@ -17,6 +19,23 @@ pub fn begin_following(engine: &Engine) {
     engine.restrictions.set_following(true);
     for client in engine.clients.all() {
         client.unblock(Unblock::Demotion);
+    }
+    stop_clocks(engine);
+}
+
+/// Stops the clocks of all sessions: they are renewed at the writer, which does not say so. Whoever writes next gives each
+/// its full TTL again.
+fn stop_clocks(engine: &Engine) {
+    for shard in 0..engine.keyspace.shard_count() {
+        let locked = engine.keyspace.lock_shards(smallvec![shard]);
+        for db in 0..DATABASES {
+            let Some((_, within)) = locked.shards().next() else { continue };
+            for name in within.db(db).sessions_due(u64::MAX, usize::MAX) {
+                if let Ok(Found::Alive(session)) = find(&locked, db, Key::new(&name), 0) {
+                    session.stop_clock();
+                }
+            }
+        }
     }
 }
 

@@ -21,6 +21,10 @@ pub fn set_loading(engine: &Engine, loading: bool) {
 
 /// Sets whether data is being read, which may take long.
 pub fn set_reading(engine: &Engine, reading: bool) {
+    if reading && engine.restrictions.held_until_ms() != u64::MAX {
+        // It is tried again: clients have waited since the first time.
+        return;
+    }
     engine.restrictions.set_reading(reading.then(|| engine.clock.monotonic_ms()));
     // Waiting clients compute anew until when they wait.
     engine.pause.wake_held();
@@ -51,6 +55,10 @@ pub fn waits_for_data(
 
 /// How many replicas have been heard of lately.
 pub fn good_replicas(engine: &Engine) -> u64 {
+    if !engine.persistence.state().promises_durability() {
+        // Replicas get what is in the journal.
+        return 0;
+    }
     let silent_ms_max = engine.settings.min_replicas_max_lag() * 1000;
     match engine.persistence.replication().role {
         Role::Writer { followers } => {

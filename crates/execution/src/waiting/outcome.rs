@@ -78,6 +78,10 @@ fn outcome_of(
         Event::Never(reply) => time_is_up.then(|| reply.to_vec()),
         Event::Background(ticket) => client.take_outcome(ticket),
         Event::Value => value_outcome(engine, client, time_is_up, is_unblocked),
+        // It was handed over: the next writer has followers of its own.
+        Event::Durable { .. } | Event::Replicated { .. } if engine.restrictions.is_following() => {
+            Some(format!("-{DEMOTED}\r\n").into_bytes())
+        }
         &Event::Durable { sequence, here, on_replicas } => {
             let state = engine.persistence.state();
             let durable = engine.persistence.durable().is_some_and(|durable| durable >= sequence);

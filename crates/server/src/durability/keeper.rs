@@ -586,7 +586,8 @@ impl Persistence for Keeper {
     }
 
     fn replicas_at(&self, sequence: u64) -> usize {
-        self.roles.followers_at(sequence)
+        // Without a journal, followers have nothing of what was changed since the last snapshot.
+        if self.state().promises_durability() { self.roles.followers_at(sequence) } else { 0 }
     }
 
     fn change_role(&self, change: RoleChange) -> Result<u64, String> {

@@ -6,7 +6,8 @@
 //! FOLLOW port       where its clients reach it    WRITER port
 //! AT sequence       what it has applied           TAIL sequence   the writer's newest batch
 //!                                                 TAKE            take the log over (FAILOVER)
-//! HANDOVER          give me the log               HANDED sequence, or REFUSED why
+//! HANDOVER          give me the log               HANDED sequence, or REFUSED why; UNSAFE why if it has
+//!                                                 acknowledged what is in no log: it must not be fenced
 //! HANDOVER TOLD     the same, after TAKE          REFUSED if FAILOVER was aborted or its time is over
 //! DONE              it writes now
 //! RETIRE            end, and give me the sockets  LISTENERS, with the sockets that it listens on
@@ -15,7 +16,7 @@
 //! A follower reads the files whether or not the writer answers here.
 
 use super::keeper::Keeper;
-use super::roles::{HOST, Order};
+use super::roles::{HOST, HandOverRefusal, Order};
 use crate::platform::clock::unix_ms;
 use engine::clients::Peer;
 use engine::host::{SaveOnExit, Shutdown};
@@ -263,7 +264,8 @@ fn hand_over(keeper: &Keeper, mut link: Link) -> io::Result<()> {
             }
             Ok(())
         }
-        Ok(Err(reason)) => link.say(&format!("REFUSED {reason}")),
+        Ok(Err(HandOverRefusal::Unsafe(reason))) => link.say(&format!("UNSAFE {reason}")),
+        Ok(Err(HandOverRefusal::Failed(reason))) => link.say(&format!("REFUSED {reason}")),
         Err(_) => link.say("REFUSED the server stops"),
     }
 }
@@ -355,18 +357,29 @@ impl Handed {
     }
 }
 
+/// Why a writer has not handed its log over.
+pub(super) enum NotHanded {
+    /// It has acknowledged what is in no log: to fence it would lose that.
+    Unsafe(String),
+    /// It is dead, does not answer, or cannot.
+    Failed(String),
+}
+
 /// Asks the writer to hand the log over. An error says why it does not: it is dead, or does not answer.
-pub(super) fn ask_for_log(place: &dyn LogPlace, was_told: bool) -> Result<Handed, String> {
-    let ask = || -> io::Result<Result<Link, String>> {
+pub(super) fn ask_for_log(place: &dyn LogPlace, was_told: bool) -> Result<Handed, NotHanded> {
+    let ask = || -> io::Result<Result<Link, NotHanded>> {
         let mut link = open(place)?;
         link.say(if was_told { "HANDOVER TOLD" } else { "HANDOVER" })?;
         Ok(match link.hear(ANSWERS_WITHIN)? {
             Some(line) if line.starts_with("HANDED ") => Ok(link),
-            Some(line) => Err(line.trim_start_matches("REFUSED ").to_owned()),
-            None => Err("it does not answer".into()),
+            Some(line) => Err(match line.strip_prefix("UNSAFE ") {
+                Some(why) => NotHanded::Unsafe(why.to_owned()),
+                None => NotHanded::Failed(line.trim_start_matches("REFUSED ").to_owned()),
+            }),
+            None => Err(NotHanded::Failed("it does not answer".into())),
         })
     };
-    ask().map_err(|error| error.to_string())?.map(Handed)
+    ask().map_err(|error| NotHanded::Failed(error.to_string()))?.map(Handed)
 }
 
 /// Asks the writer to end, and waits for it. Returns the sockets that it has listened on.

@@ -3,15 +3,18 @@
 //! to know what a batch means.
 
 use super::keeper::Keeper;
-use super::links::{self, Handed};
+use super::links::{self, Handed, NotHanded};
 use super::load::{self, Indexes};
-use super::roles::Order;
+use super::roles::{HandOverRefusal, Order};
 use super::snapshot_thread;
+use crate::platform::clock::unix_s;
 use anyhow::{Context, Result, anyhow};
 use engine::execution::replay::Replay;
+use engine::persistence::Loading;
 use engine::persistence::journal_state::JournalState;
 use engine::{Engine, Persistence};
 use journal::{Batch, Claim, Follower, LogPlace, OpenedLog};
+use std::cell::Cell;
 use std::net::TcpListener;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -25,6 +28,10 @@ const BATCHES_AT_ONCE: usize = 1024;
 /// How many of them are applied under the same locks: enough to fetch their entries from memory together, and few enough
 /// that readers do not wait.
 const BATCHES_UNDER_ONE_LOCK: usize = 32;
+/// How long to wait before the data is loaded anew, if that was of no use the last time.
+const RELOADS_EVERY: Duration = Duration::from_millis(500);
+/// How often the log says that the data cannot be read.
+const LOG_EVERY: Duration = Duration::from_secs(5);
 /// How long to wait before a log that could not be read is read again.
 const READ_AGAIN_AFTER: Duration = Duration::from_millis(20);
 /// When a start that cannot read the log fails. It is not failed at once: the writer replaces what it needs no more.
@@ -47,6 +54,8 @@ pub(crate) struct RoleThread {
     pub(crate) indexes: Indexes,
     /// The index of its metrics: as a worker, it applies batches.
     pub(crate) metrics: usize,
+    /// When it has last begun anew.
+    pub(crate) reloaded_at: Cell<Option<Instant>>,
 }
 
 /// How the log is taken over.
@@ -249,7 +258,8 @@ impl RoleThread {
             Order::Take => (None, Manner::IfHandedOver),
             Order::TakeBack => (None, Manner::IfFree),
             Order::HandOver { answer } => {
-                let _ = answer.send(Err("this server follows another: it has nothing to hand over".into()));
+                let why = "this server follows another: it has nothing to hand over";
+                let _ = answer.send(Err(HandOverRefusal::Failed(why.into())));
                 return Err(follower);
             }
         };
@@ -259,6 +269,10 @@ impl RoleThread {
             Ok(handed) => handed,
             Err(reason) => {
                 tracing::warn!(%reason, "this server goes on following");
+                if let Some(number) = number {
+                    self.keeper.roles.finish(number, Err(reason));
+                    self.keeper.notify_workers();
+                }
                 return Err(follower);
             }
         };
@@ -284,11 +298,11 @@ impl RoleThread {
                 tracing::info!("the writer has handed the log over");
                 Ok(Some(handed))
             }
-            Err(reason) if manner == Manner::AskThenForce => {
+            Err(NotHanded::Failed(reason)) if manner == Manner::AskThenForce => {
                 tracing::warn!(%reason, "the writer does not hand the log over: it is fenced");
                 Ok(None)
             }
-            Err(reason) => Err(reason),
+            Err(NotHanded::Failed(reason) | NotHanded::Unsafe(reason)) => Err(reason),
         }
     }
 
@@ -302,10 +316,11 @@ impl RoleThread {
     ) -> Result<()> {
         let began = Instant::now();
         let opened = self.take_over(follower, replay, manner).inspect_err(|_| self.place.release())?;
-        self.keeper.roles.set_follows(false);
         self.keeper.open(Arc::downgrade(&self.engine), opened);
         self.keeper.snapshots.resume();
         engine::end_following(&self.engine, &mut self.engine.worker(self.metrics));
+        // IMPORTANT: not before writes are accepted, so that ROLE tells the truth.
+        self.keeper.roles.set_follows(false);
         snapshot_thread::start_once(&self.keeper, &self.engine);
         links::listen(&self.keeper, &*self.place);
         if let Some(handed) = handed {
@@ -343,7 +358,7 @@ impl RoleThread {
             let order = self.keeper.roles.next_order(within);
             if self.keeper.state() == JournalState::Fenced {
                 if let Some(Order::HandOver { answer }) = order {
-                    let _ = answer.send(Err("this server is fenced".into()));
+                    let _ = answer.send(Err(HandOverRefusal::Failed("this server is fenced".into())));
                 }
                 return self.leave_to_another();
             }
@@ -367,10 +382,15 @@ impl RoleThread {
 
     /// Ends the log properly and lets another process write it. The state here is that of its end, so this server can
     /// follow at once, and its clients stay. `None` if it still writes.
-    fn hand_over(&self, answer: &mpsc::Sender<Result<u64, String>>) -> Option<Next> {
+    fn hand_over(&self, answer: &mpsc::Sender<Result<u64, HandOverRefusal>>) -> Option<Next> {
         let (opened, state) = (self.keeper.opened(), self.keeper.state());
         let Some(opened) = opened.filter(|_| state == JournalState::Sound) else {
-            let _ = answer.send(Err(format!("the journal is {}: only a sound one can be handed over", state.name())));
+            let why = format!("the journal is {}: only a sound one can be handed over", state.name());
+            let _ = answer.send(Err(match state {
+                // What was acknowledged is in no log: nobody else can have it.
+                JournalState::Off | JournalState::Starting | JournalState::StartFailed => HandOverRefusal::Unsafe(why),
+                _ => HandOverRefusal::Failed(why),
+            }));
             return None;
         };
         self.keeper.snapshots.stop();
@@ -379,7 +399,7 @@ impl RoleThread {
         if let Err(reason) = self.keeper.close() {
             // Another has it already, or what is stored is not known: it is left to whoever takes it, and read anew.
             tracing::error!(%reason, "the journal could not be handed over");
-            let _ = answer.send(Err(reason));
+            let _ = answer.send(Err(HandOverRefusal::Failed(reason)));
             self.keeper.abandon();
             return Some(self.leave_to_another());
         }
@@ -426,6 +446,21 @@ impl RoleThread {
         Next::Reload
     }
 
+    /// Waits for so long, and refuses what is asked for meanwhile.
+    fn refuse_orders(&self, within: Duration, why: &str) {
+        let began = Instant::now();
+        while let Some(left) = within.checked_sub(began.elapsed()).filter(|left| !left.is_zero()) {
+            match self.keeper.roles.next_order(left) {
+                Some(Order::Promote { number }) => {
+                    self.keeper.roles.finish(number, Err(why.to_owned()));
+                    self.keeper.notify_workers();
+                }
+                Some(Order::HandOver { answer }) => drop(answer.send(Err(HandOverRefusal::Failed(why.to_owned())))),
+                Some(Order::Take | Order::TakeBack) | None => {}
+            }
+        }
+    }
+
     /// Closes all connections, without the replies that are still to be sent.
     fn drop_clients(&self) {
         // IMPORTANT: while the journal is fenced, so that their replies are dropped. None may be sent later.
@@ -444,6 +479,16 @@ impl RoleThread {
         // client would be told that its data does not exist.
         self.keeper.abandon();
         self.drop_clients();
+        let began = Instant::now();
+        if patience == Patience::Wait
+            && self.reloaded_at.replace(Some(began)).is_some_and(|at| at.elapsed() < RELOADS_EVERY)
+        {
+            // What it has read is of no use: a hole in the log, say.
+            self.refuse_orders(RELOADS_EVERY, "the log cannot be followed");
+        }
+        engine::set_reading(&self.engine, true);
+        self.keeper.set_loading(Loading { since_s: unix_s(), total_bytes: 0, loaded_bytes: 0, left_s: 0 });
+        let mut logged_at: Option<Instant> = None;
         self.keeper.begin_following(Arc::downgrade(&self.engine));
         loop {
             engine::empty(&self.engine, self.engine.worker(self.metrics));
@@ -454,11 +499,16 @@ impl RoleThread {
                     return Next::Follow(follower);
                 }
                 // Something was removed meanwhile, or a new writer has not begun yet.
-                Err(error) => tracing::warn!(error = format_args!("{error:#}"), "the data cannot be read yet"),
-            }
-            match patience {
-                Patience::None => return Next::Reload,
-                Patience::Wait => std::thread::sleep(READ_AGAIN_AFTER),
+                Err(error) => {
+                    if logged_at.is_none_or(|at| at.elapsed() > LOG_EVERY) {
+                        logged_at = Some(Instant::now());
+                        tracing::warn!(error = format_args!("{error:#}"), "the data cannot be read yet");
+                    }
+                    if patience == Patience::None {
+                        return Next::Reload;
+                    }
+                    self.refuse_orders(READ_AGAIN_AFTER, &format!("the data cannot be read yet: {error:#}"));
+                }
             }
         }
     }

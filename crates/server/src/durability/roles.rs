@@ -47,9 +47,17 @@ pub(super) enum Order {
     /// The writer has told this follower to take over (FAILOVER).
     Take,
     /// A follower asks this writer to hand the log over. It is told the last batch, or why not.
-    HandOver { answer: mpsc::Sender<Result<u64, String>> },
+    HandOver { answer: mpsc::Sender<Result<u64, HandOverRefusal>> },
     /// The follower that the log was handed to is gone, and has not taken it.
     TakeBack,
+}
+
+/// Why a writer does not hand its log over.
+pub(super) enum HandOverRefusal {
+    /// It has acknowledged what is in no log: it must not be fenced either.
+    Unsafe(String),
+    /// It cannot, but whoever reads the log has all that it has acknowledged.
+    Failed(String),
 }
 
 /// What a follower knows of its writer.

@@ -88,7 +88,14 @@ impl Server {
         engine::begin_serving_scripts(&engine, 2..3);
         let indexes = Indexes { configured: ConfiguredIndexes::none(), swept: Vec::new() };
         let (keeper_of, engine_of) = (keeper.clone(), engine.clone());
-        let thread = RoleThread { place: Arc::new(place), keeper: keeper_of, engine: engine_of, indexes, metrics: 1 };
+        let thread = RoleThread {
+            place: Arc::new(place),
+            keeper: keeper_of,
+            engine: engine_of,
+            indexes,
+            metrics: 1,
+            reloaded_at: Default::default(),
+        };
         let (worker, client) = (engine.worker(0), connect(&engine));
         Server { engine, keeper, thread, next: None, worker, client, waiting: VecDeque::new(), stopped_for: 0 }
     }

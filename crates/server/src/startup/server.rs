@@ -16,6 +16,7 @@ use engine::host::{SaveOnExit, Shutdown};
 use engine::persistence::Loading;
 use engine::{Engine, Settings};
 use journal::LogPlace;
+use std::cell::Cell;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -88,7 +89,14 @@ pub(crate) fn run(loaded: Loaded, beginning: Beginning) -> Result<()> {
         tokio::spawn(network::listen_and_assign(bound, orders, engine.clone(), team.clone()));
         let metrics = following_metrics(workers);
         let indexes = Indexes { configured: indexes, swept };
-        let thread = RoleThread { place, keeper: keeper.clone(), engine: engine.clone(), indexes, metrics };
+        let thread = RoleThread {
+            place,
+            keeper: keeper.clone(),
+            engine: engine.clone(),
+            indexes,
+            metrics,
+            reloaded_at: Cell::new(None),
+        };
         let loaded = load_in_background(thread, role, line, listeners);
         until_stopped(&engine, signals, stopped, loaded).await
     })?;

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use crate::support::{Own, allowed, ok};
 use crate::support::can_start_holdfast;
+use crate::support::{Own, allowed, ok};
 use wire::{Server, fresh_dir};
 
 #[test]

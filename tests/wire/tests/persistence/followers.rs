@@ -406,6 +406,94 @@ fn each_family_goes_on_after_a_promotion() {
     eventually("it is removed, not only hidden", || said(&mut at_follower, "expired_keys") == "1");
 }
 
+/// What a writer without a journal has acknowledged is in no log. It is not fenced while it says so, and followers do not
+/// count.
+#[test]
+fn a_writer_without_a_journal_is_not_taken_over_from() {
+    let Some(home) = Home::fresh() else { return };
+    let (writer, follower) = (home.start(DEBUG), home.follow(DEBUG));
+    let (mut at_writer, mut at_follower) = (writer.connect(), follower.connect());
+    ok(&mut at_writer, "SET a 1");
+    eventually("the follower has it", || at_writer.run("WAIT 1 5").integer() == 1);
+    ok(&mut at_writer, "CONFIG SET appendonly no");
+    ok(&mut at_writer, "SET a 2");
+    assert_eq!(at_writer.run("WAIT 1 5").integer(), 0);
+    ok(&mut at_writer, "CONFIG SET min-replicas-to-write 1");
+    assert!(at_writer.run("SET a 3").to_string().starts_with("-NOREPLICAS"));
+    let reply = at_follower.run("REPLICAOF NO ONE").to_string();
+    assert!(reply.starts_with("-ERR the journal is off"), "{reply}");
+    assert_eq!((role(&mut at_writer), role(&mut at_follower)), ("master".to_owned(), "slave".to_owned()));
+    assert_eq!(at_writer.run("GET a").text(), "2");
+    ok(&mut at_writer, "CONFIG SET min-replicas-to-write 0");
+    ok(&mut at_writer, "CONFIG SET appendonly yes");
+    // A follower that begins anew, because the journal does, closes its connections.
+    eventually("it takes over", || {
+        at_follower = follower.connect();
+        at_follower.run("REPLICAOF NO ONE").to_string() == "+OK"
+    });
+    assert_eq!(at_follower.run("GET a").text(), "2");
+}
+
+/// A session that is renewed at the writer lives, although the server that wrote before hears nothing of it.
+#[test]
+fn a_session_outlives_a_hand_over_and_back() {
+    let Some(home) = Home::fresh() else { return };
+    let (one, other) = (home.start(DEBUG), home.follow(DEBUG));
+    let (mut at_one, mut at_other) = (one.connect(), other.connect());
+    at_one.run("SESSION.OPEN ID s TTL 400");
+    ok(&mut at_other, "REPLICAOF NO ONE");
+    for _ in 0..12 {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        assert_eq!(at_other.run("SESSION.ALIVE s").integer(), 1);
+    }
+    assert_eq!(at_one.run("EXISTS s").integer(), 1);
+    same_digest(&mut at_other, &mut at_one);
+    ok(&mut at_one, "REPLICAOF NO ONE");
+    assert_eq!(at_one.run("SESSION.CALL s 1 LOW 1 INCR n").integer(), 1);
+    eventually("without renewal it ends", || {
+        at_one.run("SESSION.ALIVE none").integer() == 0 && {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            at_one.run("EXISTS s").integer() == 0
+        }
+    });
+}
+
+#[test]
+fn who_waits_for_followers_is_told_of_a_hand_over() {
+    let Some(home) = Home::fresh() else { return };
+    let (writer, follower) = (home.start(DEBUG), home.follow(DEBUG));
+    let mut waiting = [writer.connect(), writer.connect()];
+    let mut at_follower = follower.connect();
+    for (connection, line) in waiting.iter_mut().zip(["WAIT 2 0", "WAITAOF 1 2 0"]) {
+        ok(connection, "SET a 1");
+        connection.queue_line(line);
+        connection.flush();
+    }
+    eventually("both wait", || said(&mut writer.connect(), "blocked_clients") == "2");
+    ok(&mut at_follower, "REPLICAOF NO ONE");
+    for connection in &mut waiting {
+        let reply = connection.read().to_string();
+        assert!(reply.starts_with("-UNBLOCKED force unblock from blocking operation"), "{reply}");
+    }
+}
+
+/// A directory that is gone for a while: clients get an error, not silence, and the follower goes on when it is back.
+#[test]
+fn a_follower_whose_directory_is_gone_says_so() {
+    let Some(home) = Home::fresh() else { return };
+    let (writer, follower) = (home.start(DEBUG), home.follow(DEBUG));
+    let (data, aside) = (home.data(), home.data().with_file_name("aside"));
+    ok(&mut writer.connect(), "SET a 1");
+    let mut at_follower = follower.connect();
+    eventually("it follows", || at_follower.run("GET a") == Reply::Bulk(b"1".to_vec()));
+    std::fs::rename(&data, &aside).expect("cannot rename the directory");
+    eventually("it is loading", || follower.connect().run("GET a").to_string().starts_with("-LOADING"));
+    let reply = follower.connect().run("REPLICAOF NO ONE").to_string();
+    assert!(reply.starts_with("-ERR") || reply.starts_with("-LOADING"), "{reply}");
+    std::fs::rename(&aside, &data).expect("cannot rename the directory");
+    eventually("it follows again", || follower.connect().run("GET a") == Reply::Bulk(b"1".to_vec()));
+}
+
 /// A full disk: whether the log is handed over, taken by force, or taken from a dead writer, what was acknowledged is
 /// there, and as soon as there is space somebody can be made to write.
 #[test]
@@ -447,12 +535,11 @@ fn a_full_disk_loses_nothing_whoever_takes_over() {
         // There may be enough space for an empty segment, or not.
         let first = at_follower.run("REPLICAOF NO ONE").to_string();
         disk.make_room();
-        let promote = |connection: &mut Connection| {
-            eventually("it writes", || {
-                connection.run("REPLICAOF NO ONE").to_string() == "+OK" && role(connection) == "master"
-            });
-        };
-        promote(&mut at_follower);
+        // A server that begins anew closes its connections.
+        eventually("it writes", || {
+            at_follower = follower.connect();
+            at_follower.run("REPLICAOF NO ONE").to_string() == "+OK" && role(&mut at_follower) == "master"
+        });
         if way == Way::Stopped {
             writer.signal("CONT");
         }

@@ -228,6 +228,11 @@ impl Session {
         self.until_ms.store(now_ms.saturating_add(self.ttl_ms).max(1), Relaxed);
     }
 
+    /// Stops its clock: it has its full TTL again when it is checked next. Not for one that is being removed.
+    pub fn stop_clock(&self) {
+        let _ = self.until_ms.fetch_update(Relaxed, Relaxed, |until_ms| (until_ms != u64::MAX).then_some(0));
+    }
+
     /// When it expires if it is not renewed.
     pub fn expires_ms(&self, now_ms: u64) -> u64 {
         match self.until_ms.load(Relaxed) {
