@@ -26,6 +26,29 @@ fn what_is_refused_or_already_there_writes_nothing() {
     }
 }
 
+/// An empty transaction tells the number of the last batch.
+#[test]
+fn a_write_is_one_batch_and_a_read_or_a_refusal_none() {
+    let Some(session) = start() else { return };
+    let mut connection = session.connect();
+    for (command, batches) in [
+        ("CELL.INIT a v", 1),
+        ("CELL.INIT a w", 0),
+        ("CELL.CAS a 1 w", 1),
+        ("CELL.CAS a 1 x", 0),
+        ("CELL.CAS nosuch 1 x", 0),
+        ("CELL.SET a w", 1),
+        ("CELL.SET a x PX 1000000", 1),
+        ("CELL.GET a", 0),
+        ("CELL.GETV a", 0),
+        ("CELL.HISTORY a", 0),
+        ("CELL.SET _strata/a v", 0),
+    ] {
+        let replies = connection.pipeline(&["TXN.BEGIN", "TXN.COMMIT", command, "TXN.BEGIN", "TXN.COMMIT"]);
+        assert_eq!(replies[4].integer() - replies[1].integer(), batches, "{command}");
+    }
+}
+
 /// All get version 1, and the value is that of one of them.
 #[test]
 fn clients_that_init_at_once_agree_on_one_cell() {

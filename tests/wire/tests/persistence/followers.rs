@@ -406,6 +406,40 @@ fn each_family_goes_on_after_a_promotion() {
     eventually("it is removed, not only hidden", || said(&mut at_follower, "expired_keys") == "1");
 }
 
+/// A client that sends its last request to the new writer gets the old one's reply; what was pending still is.
+#[test]
+fn a_session_goes_on_after_a_promotion() {
+    let Some(home) = Home::fresh() else { return };
+    let (writer, follower) = (home.start(DEBUG), home.follow(DEBUG));
+    let mut at_writer = writer.connect();
+    for (line, reply) in [
+        ("SESSION.OPEN ID s TTL 600000 CAP 1 kind worker", "\"s\""),
+        ("SESSION.CALL s 1 LOW 1 INCRBY n 5", ":5"),
+        ("SESSION.CALL s 2 LOW 2 HSET n a b", "-WRONGTYPE Operation against a key holding the wrong kind of value"),
+        ("SESSION.PUSH s one", ":1"),
+        ("SESSION.PUSH s two", ":2"),
+        ("SESSION.ACK s 1", ":1"),
+    ] {
+        assert_eq!(at_writer.run(line).to_string(), reply, "{line}");
+    }
+    let session = at_writer.run("SESSION.INFO s");
+    let mut at_follower = follower.connect();
+    same_digest(&mut at_writer, &mut at_follower);
+    writer.kill();
+    ok(&mut at_follower, "REPLICAOF NO ONE");
+    assert_eq!(at_follower.run("SESSION.INFO s"), session);
+    for (line, reply) in [
+        ("SESSION.CALL s 2 LOW 2 HSET n a b", "-WRONGTYPE Operation against a key holding the wrong kind of value"),
+        ("SESSION.CALL s 3 LOW 2 INCRBY n 5", ":10"),
+        ("SESSION.CALL s 3 LOW 2 INCRBY n 5", ":10"),
+        ("SESSION.PUSH s three", ":3"),
+        ("SESSION.ACK s 3", ":2"),
+    ] {
+        assert_eq!(at_follower.run(line).to_string(), reply, "{line}");
+    }
+    assert!(at_follower.run("SESSION.CALL s 1 LOW 1 INCRBY n 5").to_string().starts_with("-EVICTED"));
+}
+
 /// A full disk: whether the log is handed over, taken by force, or taken from a dead writer, what was acknowledged is
 /// there, and as soon as there is space somebody can be made to write.
 #[test]
