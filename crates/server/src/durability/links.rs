@@ -232,7 +232,7 @@ fn serve_follower(keeper: &Keeper, stream: UnixStream) -> io::Result<()> {
                 keeper.notify_workers();
             }
             link.say(&format!("TAIL {}", keeper.tail()))?;
-        } else if line == "HANDOVER TOLD" && !keeper.roles.hands_over() {
+        } else if line == "HANDOVER TOLD" && !keeper.roles.accept_hand_over() {
             return link.say("REFUSED the failover was aborted, or its time is over");
         } else if line.starts_with("HANDOVER") {
             return hand_over(keeper, link);

@@ -191,7 +191,13 @@ impl Roles {
                 let patience = Duration::from_millis(timeout_ms.unwrap_or(HAND_OVER_MS));
                 state.hands_over_until = Some(Instant::now() + patience);
             }
-            RoleChange::AbortHandOver => state.hands_over_until = None,
+            RoleChange::AbortHandOver => {
+                let is_open = state.hands_over_until.take().is_some_and(|until| Instant::now() < until);
+                if !is_open {
+                    // The follower has asked for the log in between: it gets it.
+                    return Err("No failover in progress.".to_owned());
+                }
+            }
         }
         Ok(number)
     }
@@ -209,9 +215,10 @@ impl Roles {
         }
     }
 
-    /// A follower was told to take over, and may still do so.
-    pub(super) fn hands_over(&self) -> bool {
-        self.state.lock().hands_over_until.is_some_and(|until| Instant::now() < until)
+    /// A follower that was told to take over asks for the log: true if it may still have it. From then on it is too late to
+    /// abort.
+    pub(super) fn accept_hand_over(&self) -> bool {
+        self.state.lock().hands_over_until.take().is_some_and(|until| Instant::now() < until)
     }
 
     pub(super) fn give(&self, order: Order) {
