@@ -56,6 +56,8 @@ pub(crate) struct RoleThread {
     pub(crate) metrics: usize,
     /// When it has last begun anew.
     pub(crate) reloaded_at: Cell<Option<Instant>>,
+    /// No client is connected that has passed the gates before data began to load.
+    pub(crate) has_dropped_clients: Cell<bool>,
 }
 
 /// How the log is taken over.
@@ -437,6 +439,7 @@ impl RoleThread {
         self.keeper.snapshots.stop();
         self.wait_for_work_in_progress();
         self.drop_clients();
+        self.has_dropped_clients.set(true);
         // IMPORTANT: in this order. A client that finds a follower here must not be told that the server is fenced.
         self.keeper.begin_following(Arc::downgrade(&self.engine));
         self.keeper.roles.set_follows(true);
@@ -475,10 +478,12 @@ impl RoleThread {
     fn reload(&self, patience: Patience) -> Next {
         engine::set_loading(&self.engine, true);
         self.keeper.roles.set_loading(true);
-        // IMPORTANT: before anything is dropped. A request that has passed the gates before would find nothing, and its
-        // client would be told that its data does not exist.
-        self.keeper.abandon();
-        self.drop_clients();
+        if !self.has_dropped_clients.take() {
+            // IMPORTANT: before anything is dropped. A request that has passed the gates before would find nothing, and
+            // its client would be told that its data does not exist.
+            self.keeper.abandon();
+            self.drop_clients();
+        }
         let began = Instant::now();
         if patience == Patience::Wait
             && self.reloaded_at.replace(Some(began)).is_some_and(|at| at.elapsed() < RELOADS_EVERY)

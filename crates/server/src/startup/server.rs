@@ -96,6 +96,7 @@ pub(crate) fn run(loaded: Loaded, beginning: Beginning) -> Result<()> {
             indexes,
             metrics,
             reloaded_at: Cell::new(None),
+            has_dropped_clients: Cell::new(false),
         };
         let loaded = load_in_background(thread, role, line, listeners);
         until_stopped(&engine, signals, stopped, loaded).await
