@@ -157,7 +157,7 @@ fn load_and_rewrite(path: &Path, changes: &[(&str, &str)]) {
     for (name, value) in changes {
         loaded.settings.load(name.as_bytes(), value.as_bytes()).unwrap();
     }
-    rewrite(path, &loaded.settings.all()).unwrap();
+    rewrite(path, &loaded.settings.all(), &[]).unwrap();
 }
 
 #[test]
@@ -171,11 +171,11 @@ fn rewriting_keeps_what_is_still_true() {
     for (name, value) in [("port", "4444"), ("requirepass", "se\"cret"), ("maxmemory", "1mb")] {
         all.load(name.as_bytes(), value.as_bytes()).unwrap();
     }
-    rewrite(&path, &all.all()).unwrap();
+    rewrite(&path, &all.all(), &[]).unwrap();
     let expected = text.replace("1111", "4444").replace("= true\n", "= true\nrequirepass = 'se\"cret'\n");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), expected);
     all.load(b"activerehashing", b"no").unwrap();
-    rewrite(&path, &all.all()).unwrap();
+    rewrite(&path, &all.all(), &[]).unwrap();
     assert_eq!(std::fs::read_to_string(&path).unwrap(), expected.replace("= true", "= false"));
 }
 
