@@ -94,7 +94,6 @@ class Program:
         self.language = language
         self._home, self._ledger, self._errors = home, folder / f"{language}.ledger", folder / f"{language}.errors"
         self._process: subprocess.Popen[bytes] | None = None
-        self.kills = 0
 
     def start(self, seconds: float) -> None:
         words = [*command(self.language, "load"), self._home.proxy.url, str(self._ledger), self.language, str(seconds)]
@@ -103,11 +102,16 @@ class Program:
                 words, env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors
             )
 
+    def crash(self) -> None:
+        """Kills it, unless it has failed by itself."""
+        assert self._process is not None
+        assert self._process.poll() in (None, 0), f"the {self.language} program failed:\n{self._errors.read_text()[-4000:]}"
+        self.kill()
+
     def kill(self) -> None:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
-            self.kills += 1
 
     def join(self, seconds_max: float) -> None:
         assert self._process is not None

@@ -42,7 +42,7 @@ def test_a_crash_round(kind: str, round_: int, tmp_path: Path, pytestconfig: pyt
                     home.take_over()
                 case _:
                     program = choice.choice(programs)
-                    program.kill()
+                    program.crash()
                     if choice.random() < 0.5:
                         home.crash()
                     program.start(max(ends - time.monotonic(), 1))
