@@ -33,6 +33,11 @@ class Proxy:
         for pair in pairs:
             self.cut_pair(pair)
 
+    def lead_to(self, server_port: int) -> None:
+        """Cuts all connections; new ones go to another server."""
+        self._server_port = server_port
+        self.cut()
+
     def cut_after(self, *, requests: int | None = None, replies: int | None = None) -> None:
         """Cuts a connection when so many more bytes of requests, or of replies, have passed in all."""
         with self._lock:

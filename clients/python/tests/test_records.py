@@ -181,6 +181,10 @@ async def test_an_exchange_has_conditions_changes_and_a_lifetime(store: Any, fac
     # Three words behind the key would be HCAS's short form.
     await store.put("s", {"error": "x", "state": "y"})
     assert (await store.exchange("s", Exchange(remove=["error"]))).applied
+    # Without conditions and changes it is no compare-and-swap of a field called IF.
+    await store.put("t", {"IF": "0"})
+    assert (await store.exchange("t", Exchange())).applied
+    assert (await store.get("t")).to_dict() == {"IF": "0"}
     assert (await store.get("s")).to_dict() == {"state": "y"}
 
 

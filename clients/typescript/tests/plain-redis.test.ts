@@ -74,7 +74,7 @@ for (const { name, server, plain } of servers) {
           () => records.getField('string', 'a'), () => records.setField('string', 'a', 1), () => records.compareAndSwap('string', 'a', '1', '2'),
         ]) await assert.rejects(request(), (error) => error instanceof WrongTypeError && error.code === 'WRONGTYPE');
         assert.equal(await connection.client.get('string'), 'x');
-        await assert.rejects(records.put('r', {}), ServerError);
+        await assert.rejects(records.put('r', {}), RangeError);
         await assert.rejects(records.put('r', { a: 1 }, { lifetime: { ms: 0 } }), ServerError);
         await assert.rejects(records.put('r', { a: 1 }, { stamp: { a: 0 } }), ServerError);
         assert.equal(await records.get('r'), null);

@@ -52,8 +52,9 @@ for (const RESP of [2, 3] as const) {
 
       await job.renew(45_000);
       assert.equal((await job.update({ set: { step: 1 } })).applied, true);
-      await job.complete({ result: 'small.png' });
-      await job.complete({ result: 'small.png' }); // as after a lost answer
+      await job.complete({ result: 'small.png', image: null });
+      await job.complete({ result: 'small.png', image: null }); // as after a lost answer
+      assert.equal(await records.getField('job:7', 'image'), null);
       assert.deepEqual((await records.get('job:7'))?.text('result'), 'small.png');
       assert.equal(await state('job:7'), 'completed');
       assert.ok((await connection.client.pTTL('job:7')) > 0);

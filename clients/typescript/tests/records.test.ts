@@ -137,6 +137,13 @@ for (const RESP of [2, 3] as const) {
       // Three words behind the key would be HCAS's short form.
       await records.put('s', { error: 'x', state: 'y' });
       assert.equal((await records.exchange('s', { remove: ['error'] })).applied, true);
+      // Without conditions and changes it is no compare-and-swap of a field called IF.
+      await records.put('t', { IF: '0' });
+      assert.equal((await records.exchange('t', {})).applied, true);
+      assert.deepEqual((await records.get('t'))?.toObject(), { IF: '0' });
+      assert.equal((await records.exchange('t', { if: { IF: 0 }, set: { IF: null, a: 1 } })).applied, true);
+      assert.deepEqual((await records.get('t'))?.toObject(), { a: '1' });
+      await assert.rejects(records.put('t', {}), RangeError);
       assert.deepEqual((await records.get('s'))?.toObject(), { state: 'y' });
     });
 

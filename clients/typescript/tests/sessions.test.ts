@@ -93,11 +93,13 @@ for (const RESP of [2, 3] as const) {
       const session = await sessions.open();
       await session.call(['HSET', 'h', 'f', 1]);
       await assert.rejects(session.call(['INCR', 'h']), WrongTypeError);
-      await assert.rejects(session.prepare(['INCR', 'h'], { requestId: 2 }).send(), WrongTypeError);
-      await assert.rejects(session.prepare(['INCR', 'g'], { requestId: 2 }).send(), MismatchError);
+      const again = await sessions.resume(session.id, 3);
+      await assert.rejects(again.prepare(['INCR', 'h'], { requestId: 2 }).send(), WrongTypeError);
+      await assert.rejects(again.prepare(['INCR', 'g'], { requestId: 2 }).send(), MismatchError);
+      for (const own of [0, 1, 2]) assert.throws(() => session.prepare(['INCR', 'g'], { requestId: own }), RangeError);
       await assert.rejects(session.call(['NOSUCHCOMMAND']), ServerError);
       assert.equal(String(await session.call(['HGET', 'h', 'f'])), '1');
-      await assert.rejects(session.prepare(['HSET', 'h', 'f', 1], { requestId: 1 }).send(), EvictedError);
+      await assert.rejects(again.prepare(['HSET', 'h', 'f', 1], { requestId: 1 }).send(), EvictedError);
     });
 
     test('a session stands in for a connection', async () => {
@@ -125,7 +127,7 @@ for (const RESP of [2, 3] as const) {
       assert.equal((await session.info())?.low, 1, 'it is open until it is answered');
       assert.deepEqual(await Promise.all(range(5, () => first.send())), range(5, () => '2'));
       assert.equal(await first.send(), '2');
-      assert.throws(() => session.prepare(['INCR', 'n'], { requestId: session.prepare(['INCR', 'n']).id }), /request 3 of this session is open/);
+      assert.throws(() => session.prepare(['INCR', 'n'], { requestId: session.prepare(['INCR', 'n']).id }), /3 is the number of a request of this session/);
       session.forget(3);
       const wrong = session.prepare(['LPUSH', 'n', 'x']);
       await assert.rejects(wrong.send(), WrongTypeError);

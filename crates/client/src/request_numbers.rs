@@ -15,14 +15,12 @@ pub(crate) struct RequestNumbers {
     first: u64,
     following: u64,
     open: BTreeSet<u64>,
-    /// Numbers below the first that were taken again.
-    taken_again: BTreeSet<u64>,
 }
 
 impl RequestNumbers {
     /// The next request gets this number.
     pub(crate) fn new(following: u64) -> RequestNumbers {
-        RequestNumbers { first: following, following, open: BTreeSet::new(), taken_again: BTreeSet::new() }
+        RequestNumbers { first: following, following, open: BTreeSet::new() }
     }
 
     /// The number of the next request.
@@ -37,13 +35,16 @@ impl RequestNumbers {
         number
     }
 
-    /// Takes a number that an earlier program gave. False if this one has it: a number has one request.
+    /// Takes a number that an earlier program gave. False if this one has given it, or has a request under it without a
+    /// reply: a number has one request.
     pub(crate) fn begin_again(&mut self, number: u64) -> bool {
-        let is_free = (1..self.first).contains(&number) && self.taken_again.insert(number);
-        if is_free {
-            self.open.insert(number);
+        let is_own = (self.first..self.following).contains(&number) || self.open.contains(&number);
+        if number == 0 || is_own {
+            return false;
         }
-        is_free
+        self.open.insert(number);
+        self.following = self.following.max(number.saturating_add(1));
+        true
     }
 
     pub(crate) fn end(&mut self, number: u64) {
@@ -133,21 +134,21 @@ mod tests {
         numbers.end(4);
         numbers.end(3);
         assert_eq!((numbers.low(), numbers.begin()), (5, 5));
-        assert!(!numbers.begin_again(1) && !numbers.begin_again(9), "all are this program's own");
+        assert!(!numbers.begin_again(1) && !numbers.begin_again(5), "all are this program's own");
         assert_eq!((numbers.low(), numbers.following()), (5, 6));
     }
 
     #[test]
-    fn a_number_of_an_earlier_program_is_taken_once() {
+    fn a_number_of_an_earlier_program_has_one_request_at_a_time() {
         let mut numbers = RequestNumbers::new(8);
-        assert!(
-            numbers.begin_again(7) && !numbers.begin_again(7) && !numbers.begin_again(8) && !numbers.begin_again(0)
-        );
+        assert!(numbers.begin_again(7) && !numbers.begin_again(7) && !numbers.begin_again(0));
         assert_eq!((numbers.low(), numbers.begin(), numbers.low()), (7, 8, 7));
         assert!(!numbers.begin_again(8));
         numbers.end(7);
-        assert!(!numbers.begin_again(7), "it has had its request");
-        assert_eq!(numbers.low(), 8);
+        assert!(numbers.begin_again(7), "the server says whether it still has its reply");
+        numbers.end(7);
+        assert!(numbers.begin_again(9), "the number that was next when the earlier program ended");
+        assert_eq!((numbers.low(), numbers.begin()), (8, 10));
     }
 
     #[test]

@@ -173,9 +173,12 @@ impl<D: FromRedisValue> Run<D> {
         let (mut state, mut after) = (state, 0);
         loop {
             let events = self.events(after, PAGE).await?;
-            let Some(last) = events.last() else { return Ok(state) };
-            after = last.run_seq;
+            let is_last = events.len() < PAGE;
+            after = events.last().map_or(after, |last| last.run_seq);
             state = events.into_iter().fold(state, &mut reducer);
+            if is_last {
+                return Ok(state);
+            }
         }
     }
 

@@ -115,9 +115,9 @@ impl Session {
     }
 
     /// Prepares a request of an earlier program under the number that it had there: after
-    /// [`Sessions::resume`](crate::Sessions::resume) with a higher number. If it has run, [`PreparedRequest::send`]
-    /// returns its reply, else it runs. Prepare such requests before the session sends others, which would tell the
-    /// server that the earlier replies are not needed.
+    /// [`Sessions::resume`](crate::Sessions::resume) with that number or a higher one. If it has run,
+    /// [`PreparedRequest::send`] returns its reply, else it runs. Prepare such requests before the session sends others,
+    /// which would tell the server that the earlier replies are not needed.
     ///
     /// A number that this program has given itself is [`Error::RequestIdUsed`]: its request can be sent again. Another
     /// command than the one that ran under the number is [`Error::Mismatch`], and does not run.

@@ -6,7 +6,10 @@ use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
-use redis::{Client, Cmd, FromRedisValue, RedisResult, Script, Value, cmd, pipe};
+use redis::{
+    Client, Cmd, ConnectionInfo, FromRedisValue, IntoConnectionInfo, ProtocolVersion, RedisResult, Script, Value, cmd,
+    pipe,
+};
 
 use crate::answer::Answer;
 use crate::asker::{Asker, read};
@@ -25,7 +28,9 @@ use crate::sweep::{Fate, Sweep};
 /// Options of a connection.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The server's address, as the redis crate takes it: `redis://user:password@host:port/db?protocol=resp3`.
+    /// The server's address, as the redis crate takes it: `redis://user:password@host:port/db`. The protocol is RESP3, as
+    /// in the other packages, so that each can continue the sessions of the others; `?protocol=resp2` chooses the older
+    /// one.
     pub url: String,
     /// Uses only commands that every Redis has, also on Holdfast.
     pub plain: bool,
@@ -86,7 +91,7 @@ impl Store {
     /// Like [`connect`](Store::connect), with options.
     pub async fn connect_with(config: &Config) -> Result<Store, Error> {
         let settings = ConnectionManagerConfig::new().set_response_timeout(Some(config.response_timeout));
-        let client = Client::open(config.url.as_str())?;
+        let client = Client::open(connection_info(&config.url)?)?;
         let mut connection = client.get_connection_manager_with_config(settings).await.map_err(without_reply)?;
         let mut knows = OWN.to_vec();
         if config.plain {
@@ -334,6 +339,16 @@ impl Asker for Inner {
             self.own_connections.ask(command, wait).await
         })
     }
+}
+
+/// RESP3, unless the URL chooses a protocol.
+fn connection_info(url: &str) -> RedisResult<ConnectionInfo> {
+    let info = url.into_connection_info()?;
+    if url.split_once('?').is_some_and(|(_, options)| options.contains("protocol=")) {
+        return Ok(info);
+    }
+    let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
+    Ok(info.set_redis_settings(settings))
 }
 
 fn next_cursor(cursor: Vec<u8>) -> Option<Vec<u8>> {

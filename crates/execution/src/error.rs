@@ -1,6 +1,6 @@
 //! What can be wrong with a request, with the exact error text for the wire.
 
-use crate::acl::{Denied, Object};
+use crate::denied::{Denied, Object};
 use std::borrow::Cow;
 use std::fmt;
 

@@ -1,10 +1,11 @@
 //! The gates: checks that every command passes before it runs. Knows reasons to refuse; refuses to know what a command
 //! does.
 
-use crate::acl::{self, Denied};
+use crate::acl;
 use crate::client::Client;
 use crate::command::{CommandRow, Flags};
 use crate::conditions;
+use crate::denied::Denied;
 use crate::engine::Engine;
 use crate::error::{CommandError, CommandResult};
 use crate::eviction;

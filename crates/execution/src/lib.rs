@@ -20,6 +20,7 @@ pub mod commit;
 pub mod conditions;
 pub mod context;
 pub mod database_tokens;
+pub mod denied;
 pub mod departure;
 pub mod dispatch;
 pub mod docs;

@@ -217,12 +217,10 @@ def exchange(key: Key, wanted: Exchange) -> Request[Outcome]:
     counted_list(wanted.remove)  # which refuses a single name
     removed += wanted.remove
     lifetime = _lifetime(wanted.lifetime)
-    # IF is always there, even if it is empty: three words alone behind the key are HCAS's short form.
-    words = [b"HCAS", key_word(key), b"IF", *counted_values(wanted.expected)]
+    # IF and SET are always there, even if they are empty: three words alone behind the key are HCAS's short form.
+    words = [b"HCAS", key_word(key), b"IF", *counted_values(wanted.expected), b"SET", *counted_values(values)]
     if wanted.absent:
         words += [b"ABSENT", *counted_list(wanted.absent)]
-    if values:
-        words += [b"SET", *counted_values(values)]
     if removed:
         words += [b"DEL", *counted_list(removed)]
     if wanted.stamp:

@@ -99,6 +99,8 @@ class RequestNumbers:
         """Takes the number that a request had in an earlier program. One that this program has given is a ValueError: its request has
         it, and can be sent again."""
         with self._lock:
+            if number < 1:
+                raise ValueError(f"{number} is no number of a request: they begin at 1")
             if self._first <= number < self._following or number in self._open:
                 raise ValueError(f"{number} is the number of a request of this session, which is sent again with its own send()")
             self._begin_again(number)

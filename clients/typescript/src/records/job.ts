@@ -2,7 +2,7 @@
 // which is the fencing token, and the state. Knows how a job is written, refuses to know how it was found.
 
 import { HoldfastError } from '../errors.js';
-import { entries, word, type Values } from '../words.js';
+import { entries, type Changes, type Value } from '../words.js';
 import { Fields } from './fields.js';
 import type { JobNames } from './queue-config.js';
 import type { Indexed, Outcome, RecordStore, Swept } from './record-store.js';
@@ -73,18 +73,18 @@ export class Job {
   }
 
   /** Ends the job: it is done, with these fields as its result. */
-  async complete(values: Values = {}): Promise<void> {
+  async complete(values: Changes = {}): Promise<void> {
     const { names, completedLifetime } = this.#config;
     await this.#leave(names.completed, values, completedLifetime === undefined ? {} : { lifetime: completedLifetime });
   }
 
   /** Ends the job: it cannot be done, and becomes a dead letter with these fields, such as the error. */
-  async fail(values: Values = {}): Promise<void> {
+  async fail(values: Changes = {}): Promise<void> {
     await this.#leave(this.#config.names.dead, values, {});
   }
 
   /** Gives the job back, to be claimed again so long from now. If this was the last attempt, it becomes a dead letter. */
-  async retry(afterMs: number, values: Values = {}): Promise<Swept['fate']> {
+  async retry(afterMs: number, values: Changes = {}): Promise<Swept['fate']> {
     const { names, attemptsMax } = this.#config;
     if (attemptsMax !== undefined && this.token >= attemptsMax) {
       await this.fail(values);
@@ -98,7 +98,7 @@ export class Job {
   async update(exchange: Exchange): Promise<Outcome> {
     const { names } = this.#config;
     const hold = new Map([[names.attempt, this.token.toString()], [names.state, names.running]]);
-    const held = { ...exchange, if: merged(exchange.if ?? {}, hold) };
+    const held = { ...exchange, if: merged<Value>(exchange.if ?? {}, hold) };
     const outcome = await this.#store.exchange(this.rawKey, held);
     const now = [...hold.keys()].map((name) => [name, outcome.current.bytes(name)] as const);
     if (outcome.applied || now.every(([name, value]) => value?.toString() === hold.get(name))) return outcome;
@@ -107,10 +107,10 @@ export class Job {
   }
 
   /** Leaves the job in another state. One that is there under the same token was left so by a call whose answer was lost. */
-  async #leave(state: string, values: Values, more: Exchange): Promise<void> {
+  async #leave(state: string, values: Changes, more: Exchange): Promise<void> {
     const { names } = this.#config;
     try {
-      await this.update({ ...more, set: merged(values, new Map([[names.state, state]])) });
+      await this.update({ ...more, set: merged<Value | null>(values, new Map([[names.state, state]])) });
     } catch (error) {
       const leftSo = error instanceof LostError
         && error.current.integer(names.attempt) === this.token && error.current.text(names.state) === state;
@@ -120,10 +120,8 @@ export class Job {
 }
 
 /** Values, and others that take the place of those with the same name. */
-export function merged(values: Values, over: Values): Values {
-  const all = new Map<string, string | Buffer>();
-  for (const each of [values, over]) {
-    for (const [name, value] of entries(each)) all.set(name, word(value));
-  }
-  return all;
+export function merged<T extends Value | null>(
+  values: Readonly<Record<string, T>> | ReadonlyMap<string, T>, over: Readonly<Record<string, T>> | ReadonlyMap<string, T>,
+): ReadonlyMap<string, T> {
+  return new Map([...entries<T>(values), ...entries<T>(over)]);
 }

@@ -1,6 +1,6 @@
 // A queue of jobs: how they are added, and the claims that workers make.
 
-import { whole, type Key, type Values } from '../words.js';
+import { whole, type Changes, type Key, type Value } from '../words.js';
 import { Job, merged, type JobConfig } from './job.js';
 import { DEFAULT_NAMES, type QueueConfig } from './queue-config.js';
 import type { RecordStore } from './record-store.js';
@@ -39,11 +39,11 @@ export class Queue {
    * Adds a job, to be claimed when a delay has passed. Whether it is new: one that is there is left alone, so this may be
    * repeated. Give its key the prefix of the index that should have it.
    */
-  async add(key: Key, values: Values, delayMs = 0): Promise<boolean> {
+  async add(key: Key, values: Changes, delayMs = 0): Promise<boolean> {
     const { names } = this.#config;
     const { applied } = await this.#store.exchange(key, {
       absent: [names.state],
-      set: merged(values, { [names.state]: names.pending }),
+      set: merged<Value | null>(values, { [names.state]: names.pending }),
       stamp: { [names.runAt]: delayMs },
     });
     return applied;

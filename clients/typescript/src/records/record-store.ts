@@ -73,6 +73,7 @@ export class RecordStore {
    */
   async put(key: Key, values: Changes, ttlOrOptions: number | PutOptions = {}): Promise<void> {
     const options = typeof ttlOrOptions === 'number' ? { lifetime: { ms: ttlOrOptions } } : ttlOrOptions;
+    if (entries(values).length === 0 && Object.keys(options.stamp ?? {}).length === 0) throw new RangeError('there are no fields to write');
     const isPlain = !this.#asker.knows('hput') || !this.#asker.knows('hcas');
     await this.#asker.ask(isPlain ? plainRedis.putWords(key, values, options) : putWords(key, values, options));
   }

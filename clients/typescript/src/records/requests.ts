@@ -25,7 +25,8 @@ export interface Exchange {
   readonly if?: Values;
   /** Fields that must not be there. */
   readonly absent?: readonly string[];
-  readonly set?: Values;
+  /** Fields to write; null removes one. */
+  readonly set?: Changes;
   readonly stamp?: Stamps;
   /** Fields to remove, after the writes. A record that loses its last field is gone. */
   readonly remove?: readonly string[];
@@ -129,12 +130,13 @@ export function putWords(key: Key, changes: Changes, options: PutOptions): Word[
   return [...words, 'FIELDS', ...countedValues(set)];
 }
 
-/** IF is always there, even if it is empty: three words alone behind the key are HCAS's short form. */
+/** IF and SET are always there, even if they are empty: three words alone behind the key are HCAS's short form. */
 export function exchangeWords(key: Key, exchange: Exchange): Word[] {
-  const words: Word[] = ['HCAS', word(key), 'IF', ...countedValues(exchange.if ?? {})];
+  const { set, remove } = splitChanges(exchange.set ?? {});
+  const words: Word[] = ['HCAS', word(key), 'IF', ...countedValues(exchange.if ?? {}), 'SET', ...countedValues(set)];
   if (exchange.absent !== undefined) words.push('ABSENT', ...countedList(exchange.absent));
-  if (exchange.set !== undefined) words.push('SET', ...countedValues(exchange.set));
-  if (exchange.remove !== undefined) words.push('DEL', ...countedList(exchange.remove));
+  const removed = [...remove, ...(exchange.remove ?? [])];
+  if (removed.length > 0) words.push('DEL', ...countedList(removed));
   if (exchange.stamp !== undefined) words.push('STAMP', ...stampWords(exchange.stamp));
   if (exchange.lifetime !== undefined) words.push(...lifetimeWords(exchange.lifetime));
   return [...words, 'WITHCURRENT'];

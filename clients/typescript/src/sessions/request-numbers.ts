@@ -6,16 +6,23 @@ import { UnansweredError } from './unanswered-error.js';
 
 /** One is open until its reply has come; LOW is the lowest open one. */
 export class RequestNumbers {
+  /** From here on the numbers are those that this program gives. */
+  readonly #first: number;
   #following: number;
   readonly #open = new Set<number>();
 
   constructor(following: number) {
+    this.#first = following;
     this.#following = following;
   }
 
-  /** Whether a request of this number has no answer yet. */
-  isOpen(number: number): boolean {
-    return this.#open.has(number);
+  /** Takes the number that a request had in an earlier program. One that this program has given has its request, which is sent again. */
+  beginAs(number: number): void {
+    if (number < 1) throw new RangeError(`${number} is no number of a request: they begin at 1`);
+    if ((number >= this.#first && number < this.#following) || this.#open.has(number)) {
+      throw new RangeError(`${number} is the number of a request of this session, which is sent again with its own send()`);
+    }
+    this.beginAgain(number);
   }
 
   /** The number that the next request gets. */

@@ -96,7 +96,7 @@ export class Session implements Asker {
    * server keeps the replies of all later requests.
    *
    * `requestId` is for a program that goes on after a crash of its own: the number that the same request had. The server refuses another
-   * request under a number that was used (MismatchError), and this session a number whose request is still open.
+   * request under a number that was used (MismatchError), and this session a number that it has given itself (RangeError).
    */
   prepare(words: CommandWords, options: { requestId?: number } = {}): PreparedRequest {
     return this.#prepare(words.map(word), options.requestId);
@@ -216,10 +216,7 @@ export class Session implements Asker {
   #prepare(words: readonly Word[], requestId?: number): PreparedRequest {
     if (requestId !== undefined) {
       whole(requestId, 'requestId');
-      if (this.#numbers.isOpen(requestId)) {
-        throw new RangeError(`request ${requestId} of this session is open: it is sent again with its own send()`);
-      }
-      this.#numbers.beginAgain(requestId);
+      this.#numbers.beginAs(requestId);
     }
     const id = requestId ?? this.#numbers.begin();
     return new PreparedRequest(id, words, (request) => this.#settle(request), (error) => error instanceof UnansweredError);

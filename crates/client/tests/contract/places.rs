@@ -17,9 +17,9 @@ pub(crate) fn everywhere(test: impl AsyncFn(&Place)) {
     let holdfast = Server::start(&dir, &[]);
     let address = holdfast.address();
     let mut places = vec![
-        Place { name: "Holdfast over RESP2", config: Config::new(format!("redis://{address}")) },
-        Place { name: "Holdfast over RESP3", config: Config::new(format!("redis://{address}/?protocol=resp3")) },
-        Place { name: "Holdfast as a plain Redis", config: plain(format!("redis://{address}")) },
+        Place { name: "Holdfast over RESP2", config: Config::new(format!("redis://{address}/?protocol=resp2")) },
+        Place { name: "Holdfast over RESP3", config: Config::new(format!("redis://{address}")) },
+        Place { name: "Holdfast as a plain Redis", config: plain(format!("redis://{address}/?protocol=resp2")) },
     ];
     let peer = Redis::start();
     match &peer {

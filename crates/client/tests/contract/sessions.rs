@@ -438,6 +438,10 @@ fn a_request_is_prepared_again_after_a_crash_of_the_program() {
         assert_eq!(incr(&again, "n").await.unwrap(), 2);
         assert_eq!(request.send::<i64>().await.unwrap(), 1, "it had run");
 
+        let next = sessions.resume(&stored.0, stored.1, Duration::from_secs(60)).await.unwrap();
+        let repeated = next.prepare_as(stored.1, &Cmd::incr("n", 1)).unwrap();
+        assert_eq!(repeated.send::<i64>().await.unwrap(), 1, "the number that was next");
+
         let other = sessions.resume(&stored.0, 9, Duration::from_secs(60)).await.unwrap();
         let mismatch = other.prepare_as(stored.1, &Cmd::incr("m", 1)).unwrap().send::<i64>().await;
         assert!(matches!(mismatch, Err(Error::Mismatch(_))), "{mismatch:?}");

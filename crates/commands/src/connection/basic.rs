@@ -1,6 +1,5 @@
 //! Commands about the connection itself. CLIENT is in `client`.
 
-use super::client::describe_client;
 use crate::shared::version::REDIS_VERSION;
 use execution::acl::Context;
 use execution::acl::user::DEFAULT_USER;
@@ -110,7 +109,8 @@ fn log_in(cx: &mut ServerCx<'_>, name: &[u8], password: &[u8]) -> bool {
         None => {
             cx.client.handle.wrong_passwords.fetch_add(1, Relaxed);
             let context = if cx.client.transaction.is_some() { Context::Multi } else { Context::TopLevel };
-            let (line, len_max) = (describe_client(engine, &cx.client.handle), engine.settings.acllog_max_len());
+            let (line, len_max) =
+                ((engine.procedures.describe_client)(engine, &cx.client.handle), engine.settings.acllog_max_len());
             engine.acl.note_wrong_password(context, name, line, cx.now_ms, len_max as usize);
             false
         }

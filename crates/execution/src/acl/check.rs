@@ -1,80 +1,12 @@
 //! Whether a user may run a request: by any one of its selectors, the command, every key, and every channel. Knows where
 //! a request has keys and channels; refuses to know what the command does with them.
 
-use super::log::Reason;
 use super::selector::{KeyRight, Selector};
 use super::user::Rights;
 use crate::command::{Access, CommandRow, Flags, Searched};
+use crate::denied::Object;
 use crate::engine::Engine;
 use resp::Request;
-
-/// Why a request is refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Denied {
-    pub object: Object,
-    /// The user.
-    pub user: String,
-}
-
-/// What the user has no right to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Object {
-    /// The command of this full name.
-    Command(String),
-    Key(Vec<u8>),
-    /// All keys that begin so.
-    Prefix(Vec<u8>),
-    Channel(Vec<u8>),
-    /// Any key, for an option of a command; with the text of the error.
-    Anything(&'static str),
-}
-
-impl Object {
-    pub fn reason(&self) -> Reason {
-        match self {
-            Object::Command(_) => Reason::Command,
-            Object::Key(_) | Object::Prefix(_) | Object::Anything(_) => Reason::Key,
-            Object::Channel(_) => Reason::Channel,
-        }
-    }
-
-    /// What ACL LOG shows.
-    pub fn shown(&self) -> Vec<u8> {
-        match self {
-            Object::Command(name) => name.clone().into_bytes(),
-            Object::Key(name) | Object::Prefix(name) | Object::Channel(name) => name.clone(),
-            Object::Anything(_) => b"*".to_vec(),
-        }
-    }
-
-    /// For errors: a key or a channel is not named.
-    pub fn briefly(&self, user: &str) -> String {
-        match self {
-            Object::Command(_) => self.text(user),
-            Object::Key(_) => "No permissions to access a key".to_owned(),
-            Object::Prefix(_) => "No permissions to access all keys of a prefix".to_owned(),
-            Object::Channel(_) => "No permissions to access a channel".to_owned(),
-            Object::Anything(text) => (*text).to_owned(),
-        }
-    }
-
-    /// `User bob has no permissions to …`.
-    pub fn text(&self, user: &str) -> String {
-        match self {
-            Object::Command(name) => format!("User {user} has no permissions to run the '{name}' command"),
-            Object::Key(name) => format!("User {user} has no permissions to access the '{}' key", lossy(name)),
-            Object::Prefix(prefix) => {
-                format!("User {user} has no permissions to access all keys that begin with '{}'", lossy(prefix))
-            }
-            Object::Anything(text) => (*text).to_owned(),
-            Object::Channel(name) => format!("User {user} has no permissions to access the '{}' channel", lossy(name)),
-        }
-    }
-}
-
-fn lossy(name: &[u8]) -> String {
-    name.escape_ascii().to_string()
-}
 
 /// Checks a request. The error is that of the selector that allows most of it.
 pub fn check(engine: &Engine, rights: &Rights, row: &'static CommandRow, request: Request<'_>) -> Result<(), Object> {

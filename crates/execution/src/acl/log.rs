@@ -1,5 +1,6 @@
 //! What was refused (ACL LOG): the last entries, equal ones counted together. Knows nothing of rules.
 
+use crate::denied::Object;
 use std::collections::VecDeque;
 
 /// Why something was refused.
@@ -12,6 +13,15 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// Why something was refused that a user has no right to.
+    pub fn of(object: &Object) -> Reason {
+        match object {
+            Object::Command(_) => Reason::Command,
+            Object::Key(_) | Object::Prefix(_) | Object::Anything(_) => Reason::Key,
+            Object::Channel(_) => Reason::Channel,
+        }
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Reason::Command => "command",

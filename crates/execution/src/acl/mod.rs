@@ -19,7 +19,6 @@ pub mod selector;
 pub mod user;
 pub mod users;
 
-pub use check::{Denied, Object};
 pub use log::{Context, Reason};
 pub use user::{Rights, User};
 pub use users::Acl;

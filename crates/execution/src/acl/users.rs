@@ -1,9 +1,9 @@
 //! All users of a server, by name; changes of their rights, and what was refused. Knows nothing of files.
 
-use super::check::Object;
 use super::log::{AclLog, Context, Entry, Reason};
 use super::rules;
 use super::user::{DEFAULT_USER, Rights, User};
+use crate::denied::Object;
 use arc_swap::ArcSwap;
 use locks::{Mutex, rank};
 use std::collections::BTreeMap;
@@ -177,7 +177,7 @@ impl Acl {
         now_ms: u64,
         len_max: usize,
     ) {
-        self.note(object.reason(), context, object.shown(), user, client, now_ms, len_max);
+        self.note(Reason::of(object), context, object.shown(), user, client, now_ms, len_max);
     }
 
     /// Notes a wrong password.

@@ -241,6 +241,8 @@ class PreparedRequest(Generic[T]):
         self._request = request
         #: Its reply, once it has come.
         self._reply: list[T] = []
+        #: Its reply, if that is an error.
+        self._refusal: ServerError | None = None
         #: Of two that send it at a time, the second gets what the first has got.
         self._turn = Lock()
 
@@ -258,8 +260,14 @@ class PreparedRequest(Generic[T]):
         """Sends it, and sends it again when connections are lost, for as long as the session retries. Returns its reply; that of the first
         time, if it has run before. After an UnansweredError it may be called again, now or later."""
         with self._turn:
+            if self._refusal is not None:
+                raise self._refusal
             if not self._reply:
-                self._reply.append(self._session._settle(self, self._request))
+                try:
+                    self._reply.append(self._session._settle(self, self._request))
+                except ServerError as refusal:
+                    self._refusal = refusal
+                    raise
             return self._reply[0]
 
     def forget(self) -> None:
