@@ -7,12 +7,12 @@ use super::links::{self, Handed};
 use super::load::{self, Indexes};
 use super::roles::Order;
 use super::snapshot_thread;
+use crate::platform::sockets::ListeningSocket;
 use anyhow::{Context, Result, anyhow};
 use engine::execution::replay::Replay;
 use engine::persistence::journal_state::JournalState;
 use engine::{Engine, Persistence};
 use journal::{Batch, Claim, Follower, LogPlace, OpenedLog};
-use std::net::TcpListener;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
@@ -108,7 +108,7 @@ impl RoleThread {
     }
 
     /// Takes the place of the process that writes: it ends, and this one goes on with its log and its sockets.
-    pub(crate) fn upgrade(&self, mut follower: Box<dyn Follower>) -> Result<Vec<TcpListener>> {
+    pub(crate) fn upgrade(&self, mut follower: Box<dyn Follower>) -> Result<Vec<ListeningSocket>> {
         let mut replay = self.replay();
         // The other one should not end before this one has almost all it needs.
         while self.apply_some(&mut *follower, &mut replay)? == BATCHES_AT_ONCE {}
