@@ -35,6 +35,7 @@ pub struct Session {
     /// Encrypted bytes that are to be sent before any others; the first `outgoing_sent` are sent.
     outgoing: Vec<u8>,
     outgoing_sent: usize,
+    /// It has failed, or was closed.
     is_failed: bool,
     is_closed_by_peer: bool,
 }
@@ -55,7 +56,7 @@ pub enum SessionError {
     Tls(#[from] rustls::Error),
     #[error("too many bytes without data")]
     NoData,
-    #[error("the session has failed before")]
+    #[error("the session is over")]
     HasFailed,
     #[error("cannot encrypt: {0}")]
     Encrypt(EncryptError),
@@ -189,7 +190,7 @@ impl Session {
         self.when_open(into, |traffic, room| traffic.encrypt(plaintext, room))
     }
 
-    /// Adds the message that no more is sent to the bytes that are to be sent.
+    /// Adds the message that no more is sent to the bytes that are to be sent. From then on nothing is received either.
     pub fn close(&mut self) {
         if self.is_failed || self.is_handshaking() {
             return;
@@ -198,6 +199,7 @@ impl Session {
         if let Ok(bytes) = self.when_open(&mut message, |traffic, room| traffic.queue_close_notify(room)) {
             self.keep_unsent(&message[..bytes]);
         }
+        self.is_failed = true;
     }
 
     /// Encrypted bytes that are to be sent before any others.

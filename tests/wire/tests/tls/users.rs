@@ -20,9 +20,9 @@ fn a_certificate_authenticates_as_the_user_that_it_names() {
     };
     assert_eq!(answers(), [NOAUTH; 4]);
     ok(&mut control, "CONFIG SET tls-auth-clients-user CN");
-    assert_eq!(answers(), ["_", NOAUTH, NOAUTH, NOAUTH]);
+    assert_eq!(answers(), ["(nil)", NOAUTH, NOAUTH, NOAUTH]);
     ok(&mut control, "CONFIG SET tls-auth-clients-user uri");
-    assert_eq!(answers(), [NOAUTH, NOAUTH, "_", NOAUTH]);
+    assert_eq!(answers(), [NOAUTH, NOAUTH, "(nil)", NOAUTH]);
     ok(&mut control, "CONFIG SET tls-auth-clients-user off");
     assert_eq!(answers(), [NOAUTH; 4]);
     // A password is as good as ever.
