@@ -1,6 +1,6 @@
 //! Certificates and keys from files, in PEM. Knows forms of files; refuses to know what certificates are used for.
 
-use crate::context::LoadError;
+use crate::error::LoadError;
 use pkcs8::EncryptedPrivateKeyInfo;
 use pkcs8::der::Decode;
 use rustls::RootCertStore;

@@ -9,12 +9,14 @@
 mod certificates;
 mod ciphers;
 mod context;
+mod error;
 mod names;
 mod options;
 mod resumption;
 mod session;
 
-pub use context::{Context, LoadError};
+pub use context::Context;
+pub use error::LoadError;
 pub use names::{common_name, uris};
 pub use options::{ClientCertificates, Options, UserField};
 pub use session::{Decrypted, INCOMING_BYTES_MAX, Session, SessionError};
