@@ -52,9 +52,11 @@ impl Context {
             }
         };
         let mut config = ServerConfig::builder_with_provider(provider)
-            .with_protocol_versions(&versions)?
+            .with_protocol_versions(&versions)
+            .map_err(LoadError::Mismatch)?
             .with_client_cert_verifier(verifier)
-            .with_single_cert(chain, key)?;
+            .with_single_cert(chain, key)
+            .map_err(LoadError::Mismatch)?;
         config.ignore_client_order = options.prefer_server_ciphers;
         match options.session_cache {
             Some((count, lifetime)) => config.session_storage = Arc::new(Sessions::new(count, lifetime)),

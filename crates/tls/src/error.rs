@@ -25,5 +25,5 @@ pub enum LoadError {
     #[error("Failed to configure ciphersuites: {0}")]
     Ciphersuites(String),
     #[error("The certificate, the key and the ciphers do not fit together: {0}")]
-    Mismatch(#[from] rustls::Error),
+    Mismatch(rustls::Error),
 }

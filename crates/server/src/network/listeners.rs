@@ -160,11 +160,12 @@ impl Listeners {
         let old = addresses.clone();
         let keep: Vec<Listened> =
             old.iter().copied().filter(|old| wanted.iter().any(|to| to.listened() == *old)).collect();
+        let closed: Vec<Listened> = old.iter().copied().filter(|old| !keep.contains(old)).collect();
         let new: Vec<&Wanted> = wanted.iter().filter(|to| !keep.contains(&to.listened())).collect();
         let added = match listen_to(&new) {
             Ok(added) => added,
             // The wildcard address and one address of it cannot both be bound: the old listeners may be in the way.
-            Err(_) if overlaps(&new, &old) => {
+            Err(_) if overlaps(&new, &closed) => {
                 self.rebind(keep.clone(), Vec::new());
                 match listen_to(&new) {
                     Ok(added) => added,

@@ -62,7 +62,7 @@ pub(crate) fn run(loaded: Loaded, beginning: Beginning) -> Result<()> {
     // A process that takes another's place gets its sockets later.
     let bound = if upgrades { Vec::new() } else { network::bind(&settings)? };
     let (listeners, orders) = Listeners::new(&bound);
-    listeners.follow_tls(&settings).context("Failed to configure TLS")?;
+    drop(listeners.follow_tls(&settings).context("Failed to configure TLS")?);
     let listeners = Arc::new(listeners);
     let keeper = Arc::new(Keeper::new(settings.clone(), threads, unix_s()));
     let shared = listeners.clone();
