@@ -23,6 +23,7 @@ pub use execution::engine::Engine;
 pub use execution::worker::Worker;
 // The life of a request and its client.
 pub use execution::ahead::Ahead;
+pub use execution::certificate_user::authenticate_by_certificate;
 pub use execution::client_eviction::{GROWN_BYTES, evict_clients};
 pub use execution::departure::{Departed, depart, forget, forget_some};
 pub use execution::eviction::memory::is_short_of_memory;

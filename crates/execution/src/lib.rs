@@ -12,6 +12,7 @@ pub mod background_tasks;
 pub mod batch_limit;
 pub mod caching;
 pub mod call;
+pub mod certificate_user;
 pub mod client;
 pub mod client_eviction;
 pub mod clients;

@@ -130,7 +130,8 @@ fn server(lines: &mut Lines, cx: &ReadCx<'_>) {
     lines.add("process_id", host.process_id());
     lines.add("process_supervised", "no");
     lines.add("run_id", &cx.server().identity.run_id);
-    lines.add("tcp_port", settings.port());
+    // As in Redis, the port for TLS if there is no other.
+    lines.add("tcp_port", if settings.port() > 0 { settings.port() } else { settings.tls_port() });
     lines.add("server_time_usec", now_us);
     lines.add("uptime_in_seconds", uptime_s);
     lines.add("uptime_in_days", uptime_s / 86_400);
@@ -142,7 +143,12 @@ fn server(lines: &mut Lines, cx: &ReadCx<'_>) {
     lines.add("io_threads_active", u8::from(host.threads() > 1));
     lines.add("holdfast_threads", host.threads());
     let addresses: String = settings.bind().split_whitespace().map(|address| format!("bind={address},")).collect();
-    lines.add("listener0", format_args!("name=tcp,{addresses}port={}", settings.port()));
+    // Redis numbers them by their kind: 1 are sockets of unix.
+    for (number, name, port) in [(0, "tcp", settings.port()), (2, "tls", settings.tls_port())] {
+        if port > 0 {
+            lines.add(&format!("listener{number}"), format_args!("name={name},{addresses}port={port}"));
+        }
+    }
 }
 
 fn clients(lines: &mut Lines, cx: &ReadCx<'_>) {

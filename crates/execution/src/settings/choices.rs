@@ -141,6 +141,59 @@ impl WorkerBalance {
     }
 }
 
+/// Whether clients have to show a certificate when they connect with TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsAuthClients {
+    No,
+    Yes,
+    /// One that a client shows must be valid.
+    Optional,
+}
+
+pub(super) const TLS_AUTH_CLIENTS: &[(&str, i64)] = &[
+    ("no", TlsAuthClients::No as i64),
+    ("yes", TlsAuthClients::Yes as i64),
+    ("optional", TlsAuthClients::Optional as i64),
+];
+
+impl TlsAuthClients {
+    pub(super) fn from_number(number: i64) -> TlsAuthClients {
+        match number {
+            0 => TlsAuthClients::No,
+            1 => TlsAuthClients::Yes,
+            2 => TlsAuthClients::Optional,
+            _ => unreachable!("not in TLS_AUTH_CLIENTS"),
+        }
+    }
+}
+
+/// The field of a client's certificate that names its user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsAuthClientsUser {
+    Off,
+    /// The common name of the subject.
+    CommonName,
+    /// The URIs among the alternative names of the subject.
+    Uri,
+}
+
+pub(super) const TLS_AUTH_CLIENTS_USER: &[(&str, i64)] = &[
+    ("off", TlsAuthClientsUser::Off as i64),
+    ("CN", TlsAuthClientsUser::CommonName as i64),
+    ("URI", TlsAuthClientsUser::Uri as i64),
+];
+
+impl TlsAuthClientsUser {
+    pub(super) fn from_number(number: i64) -> TlsAuthClientsUser {
+        match number {
+            0 => TlsAuthClientsUser::Off,
+            1 => TlsAuthClientsUser::CommonName,
+            2 => TlsAuthClientsUser::Uri,
+            _ => unreachable!("not in TLS_AUTH_CLIENTS_USER"),
+        }
+    }
+}
+
 pub(super) const LOG_FORMATS: &[(&str, i64)] = &[("text", 0), ("json", 1)];
 
 pub(super) const LOG_LEVELS: &[(&str, i64)] = &[
@@ -181,6 +234,12 @@ mod tests {
         }
         for (_, number) in LOG_LEVELS {
             assert_eq!(LogLevel::from_number(*number) as i64, *number);
+        }
+        for (_, number) in TLS_AUTH_CLIENTS {
+            assert_eq!(TlsAuthClients::from_number(*number) as i64, *number);
+        }
+        for (_, number) in TLS_AUTH_CLIENTS_USER {
+            assert_eq!(TlsAuthClientsUser::from_number(*number) as i64, *number);
         }
     }
 

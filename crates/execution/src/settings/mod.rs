@@ -16,7 +16,9 @@ mod table;
 mod text;
 mod value;
 
-pub use choices::{AllowedFor, AppendFsync, LogLevel, MaxmemoryPolicy, WorkerBalance};
+pub use choices::{
+    AllowedFor, AppendFsync, LogLevel, MaxmemoryPolicy, TlsAuthClients, TlsAuthClientsUser, WorkerBalance,
+};
 pub use limits::{BufferLimit, ClientClass};
 pub use schema::{Access, Row};
 pub use table::{TABLE, index_of as row_of, row};
@@ -96,7 +98,8 @@ impl Settings {
         self.set_and_follow(origin, pairs, |_| Ok(()))
     }
 
-    /// CONFIG SET: all pairs or none. Calls `follow` with the names of the changed settings, in the given order; when
+    /// CONFIG SET: all pairs or none. Calls `follow` with the names of the changed settings, and of those that name
+    /// a file, in the given order; when
     /// it fails, with one of them and a reason, all settings get their old values back. Returns the changed rows, or
     /// the error's wire text.
     pub fn set_and_follow(
@@ -135,7 +138,8 @@ impl Settings {
         for (index, value) in &values {
             self.store(*index, value, &mut texts);
         }
-        let is_changed = |(index, before): &&(usize, Value)| *before != self.value(*index, &texts);
+        let is_changed =
+            |(index, before): &&(usize, Value)| TABLE[*index].names_file || *before != self.value(*index, &texts);
         let mut changed: Vec<usize> = before.iter().filter(is_changed).map(|(index, _)| *index).collect();
         drop(texts);
         let names: Vec<&'static str> = changed.iter().map(|index| TABLE[*index].name).collect();

@@ -2,7 +2,10 @@
 
 use super::events::Events;
 use super::limits::{BufferLimit, BufferLimits, ClientClass};
-use super::{AllowedFor, AppendFsync, LogLevel, MaxmemoryPolicy, Settings, WorkerBalance, row, text};
+use super::{
+    AllowedFor, AppendFsync, LogLevel, MaxmemoryPolicy, Settings, TlsAuthClients, TlsAuthClientsUser, WorkerBalance,
+    row, text,
+};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -78,6 +81,24 @@ impl Settings {
 
     pub fn port(&self) -> u16 {
         self.number(row::PORT) as u16
+    }
+
+    /// The port for TLS; 0 is none.
+    pub fn tls_port(&self) -> u16 {
+        self.number(row::TLS_PORT) as u16
+    }
+
+    pub fn tls_auth_clients(&self) -> TlsAuthClients {
+        TlsAuthClients::from_number(self.number(row::TLS_AUTH_CLIENTS))
+    }
+
+    pub fn tls_auth_clients_user(&self) -> TlsAuthClientsUser {
+        TlsAuthClientsUser::from_number(self.number(row::TLS_AUTH_CLIENTS_USER))
+    }
+
+    /// Seconds that a handshake may take.
+    pub fn tls_handshake_timeout(&self) -> u64 {
+        self.size(row::TLS_HANDSHAKE_TIMEOUT)
     }
 
     pub fn protected_mode(&self) -> bool {

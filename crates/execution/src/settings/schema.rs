@@ -18,6 +18,8 @@ pub struct Row {
     /// Accepted, checked and reported, because tools written for Redis set it; nothing depends on it but a line of
     /// INFO.
     pub is_without_effect: bool,
+    /// Names a file whose content may have changed: CONFIG SET to the same name applies the setting again.
+    pub names_file: bool,
 }
 
 /// When a setting may change.
@@ -45,6 +47,7 @@ impl Row {
             hidden: false,
             sensitive: false,
             is_without_effect: false,
+            names_file: false,
         }
     }
 
@@ -75,6 +78,11 @@ impl Row {
 
     pub(super) const fn without_effect(mut self) -> Row {
         self.is_without_effect = true;
+        self
+    }
+
+    pub(super) const fn names_file(mut self) -> Row {
+        self.names_file = true;
         self
     }
 

@@ -8,7 +8,10 @@
 //! A new setting needs a row here, a line in `config/holdfast.toml`, and, if code reads it, a constant in [`row`] and
 //! an accessor in `read`.
 
-use super::choices::{APPENDFSYNC, LOG_FORMATS, LOG_LEVELS, MAXMEMORY_POLICIES, NO_YES_LOCAL, WORKER_BALANCES};
+use super::choices::{
+    APPENDFSYNC, LOG_FORMATS, LOG_LEVELS, MAXMEMORY_POLICIES, NO_YES_LOCAL, TLS_AUTH_CLIENTS, TLS_AUTH_CLIENTS_USER,
+    WORKER_BALANCES,
+};
 use super::schema::{Row, checked, choice, integer, memory, text, yes_no};
 use super::text as check;
 use super::value::{INT_MAX, Kind};
@@ -252,27 +255,29 @@ pub const TABLE: &[Row] = &[
     integer("cluster-announce-bus-port", 0, PORT_MAX, "0").without_effect(),
     choice("cluster-preferred-endpoint-type", &[("ip", 0), ("hostname", 1), ("unknown-endpoint", 2)], "ip")
         .without_effect(),
-    // TLS. Settings that would claim that traffic is encrypted are fixed at start.
-    integer("tls-port", 0, PORT_MAX, "0").pinned().without_effect(),
+    // TLS. `tls-cluster` and `tls-replication` would claim that traffic is encrypted: they are fixed at start.
+    integer("tls-port", 0, PORT_MAX, "0"),
     yes_no("tls-cluster", "no").pinned().without_effect(),
     yes_no("tls-replication", "no").pinned().without_effect(),
-    choice("tls-auth-clients", &[("no", 0), ("yes", 1), ("optional", 2)], "yes").without_effect(),
-    text("tls-cert-file", "").without_effect(),
-    text("tls-key-file", "").without_effect(),
-    text("tls-key-file-pass", "").sensitive().without_effect(),
+    choice("tls-auth-clients", TLS_AUTH_CLIENTS, "yes"),
+    choice("tls-auth-clients-user", TLS_AUTH_CLIENTS_USER, "off"),
+    text("tls-cert-file", "").names_file(),
+    text("tls-key-file", "").names_file(),
+    text("tls-key-file-pass", "").sensitive(),
     text("tls-client-cert-file", "").without_effect(),
     text("tls-client-key-file", "").without_effect(),
     text("tls-client-key-file-pass", "").sensitive().without_effect(),
     text("tls-dh-params-file", "").without_effect(),
-    text("tls-ca-cert-file", "").without_effect(),
-    text("tls-ca-cert-dir", "").without_effect(),
-    text("tls-protocols", "").without_effect(),
-    text("tls-ciphers", "").without_effect(),
-    text("tls-ciphersuites", "").without_effect(),
-    yes_no("tls-prefer-server-ciphers", "no").without_effect(),
-    yes_no("tls-session-caching", "yes").without_effect(),
-    integer("tls-session-cache-size", 0, INT_MAX, "20480").without_effect(),
-    integer("tls-session-cache-timeout", 0, INT_MAX, "300").without_effect(),
+    text("tls-ca-cert-file", "").names_file(),
+    text("tls-ca-cert-dir", "").names_file(),
+    text("tls-protocols", ""),
+    text("tls-ciphers", ""),
+    text("tls-ciphersuites", ""),
+    yes_no("tls-prefer-server-ciphers", "no"),
+    yes_no("tls-session-caching", "yes"),
+    integer("tls-session-cache-size", 0, INT_MAX, "20480"),
+    integer("tls-session-cache-timeout", 0, INT_MAX, "300"),
+    integer("tls-handshake-timeout", 1, 3600, "10"),
 ];
 
 /// Returns the row number of a setting. In a constant, an unknown name does not compile.
@@ -371,6 +376,21 @@ pub mod row {
     pub const REPL_BACKLOG_SIZE: usize = index_of("repl-backlog-size");
     pub const APPENDFSYNC: usize = index_of("appendfsync");
     pub const TLS_PORT: usize = index_of("tls-port");
+    pub const TLS_AUTH_CLIENTS: usize = index_of("tls-auth-clients");
+    pub const TLS_AUTH_CLIENTS_USER: usize = index_of("tls-auth-clients-user");
+    pub const TLS_CERT_FILE: usize = index_of("tls-cert-file");
+    pub const TLS_KEY_FILE: usize = index_of("tls-key-file");
+    pub const TLS_KEY_FILE_PASS: usize = index_of("tls-key-file-pass");
+    pub const TLS_CA_CERT_FILE: usize = index_of("tls-ca-cert-file");
+    pub const TLS_CA_CERT_DIR: usize = index_of("tls-ca-cert-dir");
+    pub const TLS_PROTOCOLS: usize = index_of("tls-protocols");
+    pub const TLS_CIPHERS: usize = index_of("tls-ciphers");
+    pub const TLS_CIPHERSUITES: usize = index_of("tls-ciphersuites");
+    pub const TLS_PREFER_SERVER_CIPHERS: usize = index_of("tls-prefer-server-ciphers");
+    pub const TLS_SESSION_CACHING: usize = index_of("tls-session-caching");
+    pub const TLS_SESSION_CACHE_SIZE: usize = index_of("tls-session-cache-size");
+    pub const TLS_SESSION_CACHE_TIMEOUT: usize = index_of("tls-session-cache-timeout");
+    pub const TLS_HANDSHAKE_TIMEOUT: usize = index_of("tls-handshake-timeout");
 }
 
 #[cfg(test)]
@@ -408,9 +428,9 @@ mod tests {
     }
 
     #[test]
-    fn listening_settings_are_live_except_tls() {
-        for (row, access) in [(row::BIND, Access::Live), (row::PORT, Access::Live), (row::TLS_PORT, Access::Pinned)] {
-            assert_eq!(TABLE[row].access, access);
+    fn listening_settings_are_live() {
+        for row in [row::BIND, row::PORT, row::TLS_PORT] {
+            assert_eq!(TABLE[row].access, Access::Live);
         }
     }
 }

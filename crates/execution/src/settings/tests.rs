@@ -41,6 +41,7 @@ fn every_value_can_be_written_back() {
     for row in TABLE {
         let got = set(&settings, &[row.name, row.default]);
         match row.access {
+            Access::Live | Access::Pinned if row.names_file => assert_eq!(got, Ok(vec![row.name])),
             Access::Live | Access::Pinned => assert_eq!(got, Ok(vec![]), "{}", row.name),
             Access::Protected | Access::Immutable => assert!(got.is_err(), "{}", row.name),
         }
@@ -143,12 +144,20 @@ fn of_two_names_of_one_setting_the_later_wins() {
 #[test]
 fn pinned_settings_accept_their_current_value() {
     let settings = Settings::new();
-    settings.load(b"tls-port", b"7000").unwrap();
-    assert_eq!(set(&settings, &["tls-port", "7000"]), Ok(vec![]));
-    let failed = |reason| Err(format!("ERR CONFIG SET failed (possibly related to argument 'tls-port') - {reason}"));
-    assert_eq!(set(&settings, &["tls-port", "7001"]), failed("can't set immutable config"));
-    let range = "argument must be between 0 and 65535 inclusive";
-    assert_eq!(set(&settings, &["tls-port", "70000"]), failed(range));
+    settings.load(b"threads", b"7").unwrap();
+    assert_eq!(set(&settings, &["threads", "7"]), Ok(vec![]));
+    let failed = |reason| Err(format!("ERR CONFIG SET failed (possibly related to argument 'threads') - {reason}"));
+    assert_eq!(set(&settings, &["threads", "8"]), failed("can't set immutable config"));
+    let range = "argument must be between 0 and 512 inclusive";
+    assert_eq!(set(&settings, &["threads", "513"]), failed(range));
+}
+
+#[test]
+fn a_setting_that_names_a_file_is_applied_again() {
+    let settings = Settings::new();
+    assert_eq!(set(&settings, &["tls-cert-file", "a.crt"]), Ok(vec!["tls-cert-file"]));
+    assert_eq!(set(&settings, &["tls-cert-file", "a.crt"]), Ok(vec!["tls-cert-file"]));
+    assert_eq!(set(&settings, &["tls-port", "0"]), Ok(vec![]));
 }
 
 #[test]

@@ -10,7 +10,8 @@
 //!                                                 acknowledged what is in no log: it must not be fenced
 //! HANDOVER TOLD     the same, after TAKE          REFUSED if FAILOVER was aborted or its time is over
 //! DONE              it writes now
-//! RETIRE            end, and give me the sockets  LISTENERS, with the sockets that it listens on
+//! RETIRE            end, and give me the sockets  LISTENERS, with the sockets that it listens on; LISTENERS TLS number,
+//!                                                 if that many of them, the last ones, speak TLS
 //! ```
 //!
 //! A follower reads the files whether or not the writer answers here.
@@ -18,6 +19,7 @@
 use super::keeper::Keeper;
 use super::roles::{HOST, HandOverRefusal, Order};
 use crate::platform::clock::unix_ms;
+use crate::platform::sockets::ListeningSocket;
 use engine::clients::Peer;
 use engine::host::{SaveOnExit, Shutdown};
 use engine::{ClientHandle, Engine, Persistence};
@@ -273,14 +275,21 @@ fn hand_over(keeper: &Keeper, mut link: Link) -> io::Result<()> {
 /// Gives the listening sockets to a process that takes this one's place, and ends this one in peace: clients get the
 /// replies to what they have asked for, and find the other process when they connect again.
 fn retire(keeper: &Keeper, link: &Link) -> io::Result<()> {
-    let sockets = keeper.roles.share_listeners();
-    let borrowed: Vec<BorrowedFd<'_>> = sockets.iter().take(SOCKETS_MAX).map(AsFd::as_fd).collect();
+    let mut sockets = keeper.roles.share_listeners();
+    sockets.truncate(SOCKETS_MAX);
+    sockets.sort_by_key(|listening| listening.is_tls);
+    let borrowed: Vec<BorrowedFd<'_>> = sockets.iter().map(|listening| listening.socket.as_fd()).collect();
+    // A process of an older version knows nothing of TLS: it does not take the place of one that has such sockets.
+    let line = match sockets.iter().filter(|listening| listening.is_tls).count() {
+        0 => "LISTENERS\n".to_owned(),
+        tls => format!("LISTENERS TLS {tls}\n"),
+    };
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS_MAX))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     if !borrowed.is_empty() {
         ancillary.push(SendAncillaryMessage::ScmRights(&borrowed));
     }
-    sendmsg(link.reader.get_ref(), &[IoSlice::new(b"LISTENERS\n")], &mut ancillary, SendFlags::NOSIGNAL)?;
+    sendmsg(link.reader.get_ref(), &[IoSlice::new(line.as_bytes())], &mut ancillary, SendFlags::NOSIGNAL)?;
     tracing::info!("another process takes the place of this one, which ends");
     if let Some(engine) = keeper.engine() {
         engine.host.shutdown(Shutdown { graceful: true, save: SaveOnExit::AsSet, force: false });
@@ -383,10 +392,10 @@ pub(super) fn ask_for_log(place: &dyn LogPlace, was_told: bool) -> Result<Handed
 }
 
 /// Asks the writer to end, and waits for it. Returns the sockets that it has listened on.
-pub(super) fn ask_to_retire(place: &dyn LogPlace) -> io::Result<Vec<TcpListener>> {
+pub(super) fn ask_to_retire(place: &dyn LogPlace) -> io::Result<Vec<ListeningSocket>> {
     let mut link = open(place)?;
     link.say("RETIRE")?;
-    let mut sockets = Vec::new();
+    let mut sockets: Vec<TcpListener> = Vec::new();
     let mut bytes = [0; LINE_MAX];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS_MAX))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -398,9 +407,15 @@ pub(super) fn ask_to_retire(place: &dyn LogPlace) -> io::Result<Vec<TcpListener>
             sockets.extend(sent.map(TcpListener::from));
         }
     }
-    if bytes[..received.bytes] != *b"LISTENERS\n" || sockets.is_empty() {
+    let line = String::from_utf8_lossy(&bytes[..received.bytes]);
+    let tls = if line == "LISTENERS\n" { Some(0) } else { number(line.trim_end(), "LISTENERS TLS") };
+    let Some(tls) = tls.filter(|tls: &usize| *tls <= sockets.len() && !sockets.is_empty()) else {
         return Err(io::Error::new(ErrorKind::InvalidData, "the writer has not given its sockets"));
-    }
+    };
+    let plain = sockets.len() - tls;
+    let sockets =
+        sockets.into_iter().enumerate().map(|(index, socket)| ListeningSocket { socket, is_tls: index >= plain });
+    let sockets = sockets.collect();
     let deadline = Instant::now() + RETIRES_WITHIN;
     while Instant::now() < deadline {
         match link.hear(ANSWERS_WITHIN) {

@@ -8,6 +8,7 @@ use super::load::{self, Indexes};
 use super::roles::{HandOverRefusal, Order};
 use super::snapshot_thread;
 use crate::platform::clock::unix_s;
+use crate::platform::sockets::ListeningSocket;
 use anyhow::{Context, Result, anyhow};
 use engine::execution::replay::Replay;
 use engine::persistence::Loading;
@@ -15,7 +16,6 @@ use engine::persistence::journal_state::JournalState;
 use engine::{Engine, Persistence};
 use journal::{Batch, Claim, Follower, LogPlace, OpenedLog};
 use std::cell::Cell;
-use std::net::TcpListener;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
@@ -119,7 +119,7 @@ impl RoleThread {
     }
 
     /// Takes the place of the process that writes: it ends, and this one goes on with its log and its sockets.
-    pub(crate) fn upgrade(&self, mut follower: Box<dyn Follower>) -> Result<Vec<TcpListener>> {
+    pub(crate) fn upgrade(&self, mut follower: Box<dyn Follower>) -> Result<Vec<ListeningSocket>> {
         let mut replay = self.replay();
         // The other one should not end before this one has almost all it needs.
         while self.apply_some(&mut *follower, &mut replay)? == BATCHES_AT_ONCE {}

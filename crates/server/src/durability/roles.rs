@@ -1,10 +1,10 @@
 //! Whether this server writes its log or follows another's, what the other side says of itself, and which changes of
 //! role were asked for. Refuses to know how a role is changed (`role_thread`) and how the two sides talk (`links`).
 
+use crate::platform::sockets::ListeningSocket;
 use engine::persistence::{FollowerReport, Replication, Role, RoleChange, WriterReport};
 use locks::{Condvar, Mutex, rank};
 use std::collections::{BTreeMap, VecDeque};
-use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{OnceLock, mpsc};
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ pub(crate) struct Roles {
     applied: AtomicU64,
     applied_time_ms: AtomicU64,
     /// How another process gets the sockets that this one listens on.
-    sockets: OnceLock<Box<dyn Fn() -> Vec<TcpListener> + Send + Sync>>,
+    sockets: OnceLock<Box<dyn Fn() -> Vec<ListeningSocket> + Send + Sync>>,
 }
 
 #[derive(Default)]
@@ -96,11 +96,11 @@ impl Roles {
     }
 
     /// Sets how another process gets the sockets that this one listens on.
-    pub(crate) fn set_sockets(&self, share: impl Fn() -> Vec<TcpListener> + Send + Sync + 'static) {
+    pub(crate) fn set_sockets(&self, share: impl Fn() -> Vec<ListeningSocket> + Send + Sync + 'static) {
         let _ = self.sockets.set(Box::new(share));
     }
 
-    pub(super) fn share_listeners(&self) -> Vec<TcpListener> {
+    pub(super) fn share_listeners(&self) -> Vec<ListeningSocket> {
         self.sockets.get().map(|share| share()).unwrap_or_default()
     }
 

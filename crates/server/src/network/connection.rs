@@ -5,6 +5,7 @@ use super::local::{Local, try_with_local, with_local};
 use super::peer::Peer;
 use super::socket::{Socket, TaskWaker};
 use super::state::ConnectionState;
+use super::stream::Stream;
 use super::team::Arrival;
 use super::transport::Transport;
 use std::future::Future;
@@ -13,7 +14,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll};
-use tokio::net::TcpStream;
 
 /// A connection at a worker. Call [`Connection::end`] when it ends.
 pub(super) struct Connection<T: Transport> {
@@ -55,7 +55,8 @@ impl<T: Transport> Connection<T> {
     /// Removes the connection from its worker, unless it has moved.
     pub(super) fn end(&mut self, local: &mut Local<T>) {
         let Some(mut peer) = self.peer.take() else { return };
-        let socket = local.sockets.remove(peer.socket);
+        let mut socket = local.sockets.remove(peer.socket);
+        socket.stream.close();
         peer.unregister(&local.engine, &socket.state);
         local.give_buffer(socket.output);
     }
@@ -95,13 +96,13 @@ impl<T: Transport> Moving<T> {
 
 /// A connection as a task of its worker's runtime.
 pub(super) struct ConnectionTask {
-    connection: Connection<TcpStream>,
+    connection: Connection<Stream>,
     /// The worker's number of connections.
     connections: Arc<AtomicUsize>,
 }
 
 impl ConnectionTask {
-    pub(super) fn new(connection: Connection<TcpStream>, connections: Arc<AtomicUsize>) -> ConnectionTask {
+    pub(super) fn new(connection: Connection<Stream>, connections: Arc<AtomicUsize>) -> ConnectionTask {
         ConnectionTask { connection, connections }
     }
 }

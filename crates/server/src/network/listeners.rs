@@ -1,7 +1,9 @@
-//! Where the server listens: binds addresses, accepts connections or refuses them, and rebinds when `port` or `bind` is
-//! changed. Knows sockets and addresses; refuses to know requests.
+//! Where the server listens: binds addresses, accepts connections or refuses them, and rebinds when `port`, `tls-port` or
+//! `bind` is changed. Knows sockets and addresses; refuses to know requests.
 
 use super::team::{Arrival, Team};
+use super::tls_settings::{self, CurrentTls};
+use crate::platform::sockets::ListeningSocket;
 use anyhow::{Context, Result, ensure};
 use engine::{Engine, Settings};
 use locks::{Mutex, rank};
@@ -20,17 +22,21 @@ const CLOSE_WITHIN: Duration = Duration::from_secs(5);
 /// Pause after a connection could be neither accepted nor refused.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
-/// Binds a listener for each address of `bind`, at the start. When `port` is 0, the system picks one for all of them,
-/// and `port` is set to it.
-pub(crate) fn bind(settings: &Settings) -> Result<Vec<std::net::TcpListener>> {
-    let mut listeners: Vec<std::net::TcpListener> = Vec::new();
+/// Binds a listener for each address of `bind`, at the start. When `port` and `tls-port` are 0, the system picks a port
+/// for all of them, and `port` is set to it.
+pub(crate) fn bind(settings: &Settings) -> Result<Vec<ListeningSocket>> {
+    let mut listeners: Vec<ListeningSocket> = Vec::new();
     for mut wanted in wanted(settings)? {
-        wanted.address.set_port(settings.port());
+        if !wanted.is_tls {
+            wanted.address.set_port(settings.port());
+        }
         match listen(wanted.address) {
-            Ok(listener) => {
-                let port = listener.local_addr()?.port();
-                settings.load(b"port", port.to_string().as_bytes()).map_err(anyhow::Error::msg)?;
-                listeners.push(listener);
+            Ok(socket) => {
+                if !wanted.is_tls {
+                    let port = socket.local_addr()?.port();
+                    settings.load(b"port", port.to_string().as_bytes()).map_err(anyhow::Error::msg)?;
+                }
+                listeners.push(ListeningSocket { socket, is_tls: wanted.is_tls });
             }
             Err(error) if wanted.optional => {
                 tracing::debug!(address = %wanted.address, %error, "optional address not available");
@@ -49,17 +55,19 @@ pub(crate) fn bind(settings: &Settings) -> Result<Vec<std::net::TcpListener>> {
     Ok(listeners)
 }
 
-/// An address of `bind`, with the port.
+/// An address of `bind`, with a port.
 struct Wanted {
     address: SocketAddr,
+    is_tls: bool,
     /// It may be missing.
     optional: bool,
 }
 
-/// The addresses of `bind`. As in Redis, `-` before an address means that it may be missing, and `*`
-/// stands for all of them.
+/// The addresses of `bind`, with `port` and with `tls-port` if that is set. With `tls-port` alone, connections without TLS
+/// are not accepted. As in Redis, `-` before an address means that it may be missing, and `*` stands for all of them.
 fn wanted(settings: &Settings) -> Result<Vec<Wanted>> {
-    let port = settings.port();
+    let mut ports = vec![(settings.port(), false), (settings.tls_port(), true)];
+    ports.retain(|(port, is_tls)| *port > 0 || !is_tls && settings.tls_port() == 0);
     let bind = settings.bind();
     let mut wanted = Vec::new();
     for word in bind.split_whitespace() {
@@ -74,7 +82,11 @@ fn wanted(settings: &Settings) -> Result<Vec<Wanted>> {
             other => other,
         };
         let ip: IpAddr = address.parse().with_context(|| format!("bind: '{address}' is not an IP address"))?;
-        wanted.push(Wanted { address: SocketAddr::new(ip, port), optional });
+        wanted.extend(ports.iter().map(|(port, is_tls)| Wanted {
+            address: SocketAddr::new(ip, *port),
+            is_tls: *is_tls,
+            optional,
+        }));
     }
     Ok(wanted)
 }
@@ -93,32 +105,52 @@ fn listen(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
 
 /// The addresses that are listened to, and a channel to change them from any thread.
 pub(crate) struct Listeners {
-    addresses: Mutex<Vec<SocketAddr>, { rank::LISTENERS }>,
+    addresses: Mutex<Vec<Listened>, { rank::LISTENERS }>,
+    tls: Arc<CurrentTls>,
     changes: mpsc::UnboundedSender<Change>,
 }
+
+/// An address that is listened to, and whether with TLS.
+type Listened = (SocketAddr, bool);
 
 /// What the listening task is asked for.
 pub(crate) enum Change {
     Rebind(Rebind),
     /// The sockets, for another process to go on with.
-    Share(std::sync::mpsc::SyncSender<Vec<std::net::TcpListener>>),
+    Share(std::sync::mpsc::SyncSender<Vec<ListeningSocket>>),
 }
 
 /// A change of the addresses: listen to those in `add` and `keep`, and to no others.
 pub(crate) struct Rebind {
-    keep: Vec<SocketAddr>,
-    add: Vec<std::net::TcpListener>,
+    keep: Vec<Listened>,
+    add: Vec<ListeningSocket>,
     done: std::sync::mpsc::SyncSender<()>,
 }
 
 impl Listeners {
     /// Creates the list, with the channel on which [`listen_and_assign`] receives changes.
-    pub(crate) fn new(listeners: &[std::net::TcpListener]) -> (Listeners, mpsc::UnboundedReceiver<Change>) {
+    pub(crate) fn new(listeners: &[ListeningSocket]) -> (Listeners, mpsc::UnboundedReceiver<Change>) {
         let (changes, receiver) = mpsc::unbounded_channel();
-        (Listeners { addresses: Mutex::new(addresses_of(listeners)), changes }, receiver)
+        (Listeners { addresses: Mutex::new(addresses_of(listeners)), tls: Arc::default(), changes }, receiver)
     }
 
-    /// Listens to the addresses of `bind` and `port`; to none, as in Redis, when one of them is empty. On an error
+    /// The configuration of TLS that new connections get.
+    pub(crate) fn tls(&self) -> Arc<CurrentTls> {
+        self.tls.clone()
+    }
+
+    /// Reads the configuration of TLS and its files again, if TLS is in use. On an error nothing changes. The result undoes
+    /// the change.
+    pub(crate) fn follow_tls(&self, settings: &Settings) -> Result<impl FnOnce() + use<>> {
+        let before = match settings.tls_port() {
+            0 => None,
+            _ => Some(self.tls.replace(Some(tls_settings::load(settings)?))),
+        };
+        let tls = self.tls.clone();
+        Ok(move || before.into_iter().for_each(|before| drop(tls.replace(before))))
+    }
+
+    /// Listens to the addresses of `bind`, `port` and `tls-port`; to none, as in Redis, when one of them is empty. On an error
     /// nothing changes.
     pub(crate) fn follow(&self, settings: &Settings) -> Result<()> {
         let mut wanted = wanted(settings)?;
@@ -126,13 +158,14 @@ impl Listeners {
         wanted.retain(|to| to.address.port() > 0);
         let mut addresses = self.addresses.lock();
         let old = addresses.clone();
-        let keep: Vec<SocketAddr> =
-            old.iter().copied().filter(|old| wanted.iter().any(|to| to.address == *old)).collect();
-        let new: Vec<&Wanted> = wanted.iter().filter(|to| !keep.contains(&to.address)).collect();
+        let keep: Vec<Listened> =
+            old.iter().copied().filter(|old| wanted.iter().any(|to| to.listened() == *old)).collect();
+        let closed: Vec<Listened> = old.iter().copied().filter(|old| !keep.contains(old)).collect();
+        let new: Vec<&Wanted> = wanted.iter().filter(|to| !keep.contains(&to.listened())).collect();
         let added = match listen_to(&new) {
             Ok(added) => added,
             // The wildcard address and one address of it cannot both be bound: the old listeners may be in the way.
-            Err(_) if overlaps(&new, &old) => {
+            Err(_) if overlaps(&new, &closed) => {
                 self.rebind(keep.clone(), Vec::new());
                 match listen_to(&new) {
                     Ok(added) => added,
@@ -150,11 +183,24 @@ impl Listeners {
     }
 
     /// Listens with the sockets of another process, which has ended.
-    pub(crate) fn adopt(&self, listeners: Vec<std::net::TcpListener>, settings: &Settings) -> Result<()> {
+    pub(crate) fn adopt(&self, mut listeners: Vec<ListeningSocket>, settings: &Settings) -> Result<()> {
+        if listeners.iter().any(|listener| listener.is_tls) && self.tls.get().is_none() {
+            match tls_settings::load(settings) {
+                Ok(context) => drop(self.tls.replace(Some(context))),
+                // The other process has ended: what can be served is served.
+                Err(error) => {
+                    tracing::error!(%error, "the process before this one had a port for TLS, which is closed now");
+                    listeners.retain(|listener| !listener.is_tls);
+                }
+            }
+        }
+        for (name, is_tls) in [("port", false), ("tls-port", true)] {
+            let first = listeners.iter().find(|listener| listener.is_tls == is_tls);
+            let port = first.map_or(Ok(0), |listener| listener.socket.local_addr().map(|address| address.port()))?;
+            settings.load(name.as_bytes(), port.to_string().as_bytes()).map_err(anyhow::Error::msg)?;
+        }
         for listener in &listeners {
-            listener.set_nonblocking(true)?;
-            let port = listener.local_addr()?.port();
-            settings.load(b"port", port.to_string().as_bytes()).map_err(anyhow::Error::msg)?;
+            listener.socket.set_nonblocking(true)?;
         }
         *self.addresses.lock() = addresses_of(&listeners);
         self.rebind(Vec::new(), listeners);
@@ -162,7 +208,7 @@ impl Listeners {
     }
 
     /// The sockets that are listened on, for another process.
-    pub(crate) fn share(&self) -> Vec<std::net::TcpListener> {
+    pub(crate) fn share(&self) -> Vec<ListeningSocket> {
         let (send, receive) = std::sync::mpsc::sync_channel(1);
         match self.changes.send(Change::Share(send)) {
             Ok(()) => receive.recv_timeout(CLOSE_WITHIN).unwrap_or_default(),
@@ -171,18 +217,21 @@ impl Listeners {
     }
 
     /// Listens again to addresses that were closed for a change that failed.
-    fn restore(&self, old: &[SocketAddr], kept: &[SocketAddr]) {
-        let lost = old.iter().filter(|address| !kept.contains(address));
-        let again = lost.filter_map(|address| {
-            let tried = listen(*address);
-            tried.inspect_err(|error| tracing::error!(%address, %error, "cannot listen on this address any more")).ok()
+    fn restore(&self, old: &[Listened], kept: &[Listened]) {
+        let lost = old.iter().filter(|listened| !kept.contains(listened));
+        let again = lost.filter_map(|(address, is_tls)| match listen(*address) {
+            Ok(socket) => Some(ListeningSocket { socket, is_tls: *is_tls }),
+            Err(error) => {
+                tracing::error!(%address, %error, "cannot listen on this address any more");
+                None
+            }
         });
         let again = again.collect();
         self.rebind(kept.to_vec(), again);
     }
 
     /// Sends the change to the listening thread, and waits until the old listeners are closed.
-    fn rebind(&self, keep: Vec<SocketAddr>, add: Vec<std::net::TcpListener>) {
+    fn rebind(&self, keep: Vec<Listened>, add: Vec<ListeningSocket>) {
         let (done, wait) = std::sync::mpsc::sync_channel(1);
         if self.changes.send(Change::Rebind(Rebind { keep, add, done })).is_ok() {
             let _ = wait.recv_timeout(CLOSE_WITHIN);
@@ -190,16 +239,16 @@ impl Listeners {
     }
 }
 
-fn addresses_of(listeners: &[std::net::TcpListener]) -> Vec<SocketAddr> {
-    listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect()
+fn addresses_of(listeners: &[ListeningSocket]) -> Vec<Listened> {
+    listeners.iter().filter_map(|listener| Some((listener.socket.local_addr().ok()?, listener.is_tls))).collect()
 }
 
 /// Binds a listener for each address, except for optional ones that cannot be bound.
-fn listen_to(wanted: &[&Wanted]) -> Result<Vec<std::net::TcpListener>> {
+fn listen_to(wanted: &[&Wanted]) -> Result<Vec<ListeningSocket>> {
     let mut listeners = Vec::new();
     for to in wanted {
         match listen(to.address) {
-            Ok(listener) => listeners.push(listener),
+            Ok(socket) => listeners.push(ListeningSocket { socket, is_tls: to.is_tls }),
             Err(_) if to.optional => {}
             Err(error) => {
                 tracing::warn!(address = %to.address, %error, "cannot listen on this address");
@@ -210,16 +259,23 @@ fn listen_to(wanted: &[&Wanted]) -> Result<Vec<std::net::TcpListener>> {
     Ok(listeners)
 }
 
-fn overlaps(new: &[&Wanted], old: &[SocketAddr]) -> bool {
+fn overlaps(new: &[&Wanted], old: &[Listened]) -> bool {
     let clash = |new: &SocketAddr, old: &SocketAddr| {
-        new.port() == old.port() && (new.ip().is_unspecified() || old.ip().is_unspecified())
+        // The same address is only new if it changes between TLS and none.
+        new == old || new.port() == old.port() && (new.ip().is_unspecified() || old.ip().is_unspecified())
     };
-    new.iter().any(|new| old.iter().any(|old| clash(&new.address, old)))
+    new.iter().any(|new| old.iter().any(|(old, _)| clash(&new.address, old)))
+}
+
+impl Wanted {
+    fn listened(&self) -> Listened {
+        (self.address, self.is_tls)
+    }
 }
 
 /// A listener at work.
 struct Listening {
-    address: SocketAddr,
+    listened: Listened,
     /// The same socket, to be shared.
     socket: std::net::TcpListener,
     task: JoinHandle<()>,
@@ -227,7 +283,8 @@ struct Listening {
 
 /// Runs the listeners as long as the server runs.
 pub(crate) async fn listen_and_assign(
-    listeners: Vec<std::net::TcpListener>,
+    listeners: Vec<ListeningSocket>,
+    tls: Arc<CurrentTls>,
     mut changes: mpsc::UnboundedReceiver<Change>,
     engine: Arc<Engine>,
     team: Arc<Team>,
@@ -235,13 +292,14 @@ pub(crate) async fn listen_and_assign(
     let mut tasks: Vec<Listening> = Vec::new();
     let mut add = listeners;
     loop {
-        for listener in add {
+        for ListeningSocket { socket: listener, is_tls } in add {
             let Ok(address) = listener.local_addr() else { continue };
             let socket = listener.try_clone();
             match (TcpListener::from_std(listener), socket) {
                 (Ok(listener), Ok(socket)) => {
-                    let task = tokio::spawn(accept(listener, engine.clone(), team.clone()));
-                    tasks.push(Listening { address, socket, task });
+                    let tls = is_tls.then(|| tls.clone());
+                    let task = tokio::spawn(accept(listener, tls, engine.clone(), team.clone()));
+                    tasks.push(Listening { listened: (address, is_tls), socket, task });
                 }
                 (Err(error), _) | (_, Err(error)) => {
                     tracing::error!(%address, %error, "cannot listen on this address");
@@ -252,12 +310,16 @@ pub(crate) async fn listen_and_assign(
             match changes.recv().await {
                 Some(Change::Rebind(rebind)) => break rebind,
                 Some(Change::Share(send)) => {
-                    let _ = send.send(tasks.iter().filter_map(|task| task.socket.try_clone().ok()).collect());
+                    let shared = tasks.iter().filter_map(|task| {
+                        let socket = task.socket.try_clone().ok()?;
+                        Some(ListeningSocket { socket, is_tls: task.listened.1 })
+                    });
+                    let _ = send.send(shared.collect());
                 }
                 None => return,
             }
         };
-        let (kept, closed): (_, Vec<_>) = tasks.into_iter().partition(|task| rebind.keep.contains(&task.address));
+        let (kept, closed): (_, Vec<_>) = tasks.into_iter().partition(|task| rebind.keep.contains(&task.listened));
         tasks = kept;
         for Listening { task, .. } in closed {
             task.abort();
@@ -270,12 +332,12 @@ pub(crate) async fn listen_and_assign(
 }
 
 /// Accepts connections until the listener is closed.
-async fn accept(listener: TcpListener, engine: Arc<Engine>, team: Arc<Team>) {
+async fn accept(listener: TcpListener, tls: Option<Arc<CurrentTls>>, engine: Arc<Engine>, team: Arc<Team>) {
     let mut spare = spare_file();
     loop {
         let error = match listener.accept().await {
             Ok((stream, peer)) => {
-                take(stream, peer, &engine, &team);
+                take(stream, peer, tls.as_deref(), &engine, &team);
                 continue;
             }
             Err(error) => error,
@@ -286,7 +348,7 @@ async fn accept(listener: TcpListener, engine: Arc<Engine>, team: Arc<Team>) {
             if let Ok(Ok((stream, _))) = accepted
                 && let Ok(stream) = stream.into_std()
             {
-                refuse(&stream, &engine, b"-ERR max number of clients reached\r\n");
+                refuse(&stream, tls.is_some(), &engine, b"-ERR max number of clients reached\r\n");
                 drop(stream);
                 spare = spare_file();
                 continue;
@@ -309,9 +371,9 @@ fn is_out_of_files(error: &std::io::Error) -> bool {
     matches!(code, Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE))
 }
 
-fn take(stream: tokio::net::TcpStream, peer: SocketAddr, engine: &Engine, team: &Team) {
+fn take(stream: tokio::net::TcpStream, peer: SocketAddr, tls: Option<&CurrentTls>, engine: &Engine, team: &Team) {
     match stream.into_std() {
-        Ok(stream) => welcome(stream, peer, engine, team),
+        Ok(stream) => welcome(stream, peer, tls, engine, team),
         Err(error) => tracing::warn!(%peer, %error, "could not set up a connection"),
     }
 }
@@ -320,20 +382,23 @@ fn take(stream: tokio::net::TcpStream, peer: SocketAddr, engine: &Engine, team: 
 const DENIED: &[u8] = b"-DENIED Holdfast is running in protected mode: it has no password and takes connections from this \
 machine only. To connect from elsewhere, set a password (requirepass), or turn protected-mode off if the network is safe.\r\n";
 
-fn refuse(stream: &TcpStream, engine: &Engine, why: &[u8]) {
+/// Says why a connection is not taken. With TLS nothing is said: there are no keys yet to say it with.
+fn refuse(stream: &TcpStream, is_tls: bool, engine: &Engine, why: &[u8]) {
     engine.clients.count_rejected();
-    let _ = (&*stream).write_all(why);
+    if !is_tls {
+        let _ = (&*stream).write_all(why);
+    }
 }
 
 /// Sets up a connection and assigns it to a worker, unless there are too many.
-fn welcome(stream: TcpStream, peer: SocketAddr, engine: &Engine, team: &Team) {
+fn welcome(stream: TcpStream, peer: SocketAddr, tls: Option<&CurrentTls>, engine: &Engine, team: &Team) {
     let settings = &engine.settings;
     if team.connections() as u64 >= settings.maxclients() {
-        return refuse(&stream, engine, b"-ERR max number of clients reached\r\n");
+        return refuse(&stream, tls.is_some(), engine, b"-ERR max number of clients reached\r\n");
     }
     if settings.protected_mode() && engine.acl.default_needs_no_password() && !peer.ip().is_loopback() {
         tracing::warn!(%peer, "refused: protected mode is on and there is no password");
-        return refuse(&stream, engine, DENIED);
+        return refuse(&stream, tls.is_some(), engine, DENIED);
     }
     let _ = stream.set_nodelay(true);
     if peer.ip().is_loopback() {
@@ -349,5 +414,11 @@ fn welcome(stream: TcpStream, peer: SocketAddr, engine: &Engine, team: &Team) {
             .with_retries(3);
         let _ = SockRef::from(&stream).set_tcp_keepalive(&times);
     }
-    team.assign(Arrival::New { stream, peer });
+    let tls = match tls.map(CurrentTls::get) {
+        None => None,
+        Some(Some(context)) => Some(context),
+        // There is a listener only if there is a configuration.
+        Some(None) => return,
+    };
+    team.assign(Arrival::New { stream, peer, tls });
 }

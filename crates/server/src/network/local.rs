@@ -3,6 +3,7 @@
 
 use super::socket::Socket;
 use super::state::Flush;
+use super::stream::Stream;
 use super::team::Team;
 use super::transport::Transport;
 use super::turns::{Turn, Turns};
@@ -13,7 +14,6 @@ use slab::Slab;
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::task::Waker;
-use tokio::net::TcpStream;
 
 /// Bytes read from a socket at once. The buffer belongs to the worker; the rest of an incomplete request is stored with
 /// its client.
@@ -24,7 +24,7 @@ pub(super) const POOL_BUFFER_BYTES_MAX: usize = 256 * 1024;
 const SMALL_BUFFER_BYTES: usize = 16 * 1024;
 
 /// The state that the connections of one worker share. It lives in a thread-local: only tasks of this thread use it.
-pub(crate) struct Local<T: Transport = TcpStream> {
+pub(crate) struct Local<T: Transport = Stream> {
     pub(crate) engine: Arc<Engine>,
     pub(crate) worker: Worker,
     pub(crate) sockets: Slab<Socket<T>>,

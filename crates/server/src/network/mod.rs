@@ -13,7 +13,10 @@ mod requests;
 mod simulation;
 mod socket;
 mod state;
+mod stream;
 mod team;
+mod tls_settings;
+mod tls_stream;
 mod transport;
 #[cfg(test)]
 mod turn_tests;

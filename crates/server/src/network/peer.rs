@@ -96,7 +96,8 @@ impl<T: Transport> Peer<T> {
         match state {
             ConnectionState::Paused(_) => engine.pause.forget(&self.client.handle),
             ConnectionState::AwaitsScript => engine.scripting.long.forget(self.client.id()),
-            ConnectionState::Running
+            ConnectionState::Handshake
+            | ConnectionState::Running
             | ConnectionState::Blocked(..)
             | ConnectionState::Yielding
             | ConnectionState::Closing => {}
@@ -130,6 +131,11 @@ impl<T: Transport> Peer<T> {
             ConnectionState::Yielding => *state = ConnectionState::Running,
             // Before messages: invalidations that a served command causes follow its reply, as in Redis.
             ConnectionState::Blocked(..) => self.poll_waiting(local, cx),
+            ConnectionState::Handshake => match self.poll_handshake(local, cx) {
+                Poll::Ready(true) => {}
+                Poll::Ready(false) => return Poll::Ready(()),
+                Poll::Pending => return Poll::Pending,
+            },
             _ => {}
         }
         if self.poll_output(local, cx).is_ready() {
@@ -241,6 +247,31 @@ impl<T: Transport> Peer<T> {
         }
     }
 
+    /// Continues the handshake of a connection with TLS. False when the connection ends.
+    fn poll_handshake(&mut self, local: &mut Local<T>, cx: &mut Context<'_>) -> Poll<bool> {
+        let socket = &mut local.sockets[self.socket];
+        if socket.is_cut_off() || socket.exit >= Exit::Close || local.stopping_since_ns.is_some() {
+            return Poll::Ready(false);
+        }
+        let began_ns = local.engine.clock.monotonic_ns();
+        let polled = socket.stream.poll_handshake(cx);
+        self.turn_ns += local.engine.clock.monotonic_ns().saturating_sub(began_ns);
+        match polled {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Ok(users)) => {
+                socket.state = ConnectionState::Running;
+                if let Some(user) = engine::authenticate_by_certificate(&local.engine, &mut self.client, &users) {
+                    tracing::debug!(client = self.client.id(), user, "authenticated by its certificate");
+                }
+                Poll::Ready(true)
+            }
+            Poll::Ready(Err(error)) => {
+                tracing::debug!(client = self.client.id(), %error, "the TLS handshake has failed");
+                Poll::Ready(false)
+            }
+        }
+    }
+
     /// True when a complete request is not answered yet: it is in flight, its turn was over, or output is held.
     fn has_request_left(&self, local: &Local<T>) -> bool {
         let state = &local.sockets[self.socket].state;
@@ -348,7 +379,10 @@ impl<T: Transport> Peer<T> {
     pub(super) fn poll_waiting(&mut self, local: &mut Local<T>, cx: &mut Context<'_>) {
         let socket = &mut local.sockets[self.socket];
         match &mut socket.state {
-            ConnectionState::Running | ConnectionState::Yielding | ConnectionState::Closing => {}
+            ConnectionState::Handshake
+            | ConnectionState::Running
+            | ConnectionState::Yielding
+            | ConnectionState::Closing => {}
             ConnectionState::Paused(until) => {
                 let over = until.as_mut().poll(cx).is_ready();
                 if over || !self.client.handle.is_paused() {

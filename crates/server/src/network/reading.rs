@@ -30,7 +30,7 @@ impl<T: Transport> Peer<T> {
             return self.poll_read_more(local, cx);
         }
         let mut buffer = std::mem::take(&mut local.read_buffer);
-        let stream = &local.sockets[self.socket].stream;
+        let stream = &mut local.sockets[self.socket].stream;
         // Leave space in front for the stored bytes, so that the whole request can be executed in place.
         let stored = self.input.len();
         let read = match stream.poll_receive(&mut buffer[stored..], cx) {

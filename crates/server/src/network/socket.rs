@@ -96,6 +96,11 @@ impl TaskWaker {
 impl<T: Transport> Socket<T> {
     pub(super) fn new(stream: T, handle: Arc<ClientHandle>, task: Arc<TaskWaker>) -> Socket<T> {
         let output = Vec::new();
+        // A handshake takes long. So new connections queue for it, and do not delay others when they come all at once.
+        let (state, turn) = match stream.needs_handshake() {
+            true => (ConnectionState::Handshake, Turn::FreeAfterLong),
+            false => (ConnectionState::Running, Turn::Free),
+        };
         Socket {
             stream,
             unsent: None,
@@ -105,9 +110,9 @@ impl<T: Transport> Socket<T> {
             flush: Flush::Idle,
             depends_on: 0,
             strict: false,
-            state: ConnectionState::Running,
+            state,
             exit: Exit::Stay,
-            turn: Turn::Free,
+            turn,
             handle,
             task,
         }
@@ -185,7 +190,7 @@ impl<T: Transport> Socket<T> {
     /// Updates the figures that CLIENT LIST, the limits and client eviction use. The socket is full.
     pub(super) fn note_output(&self) {
         let (memory, buffers) = self.unsent.as_ref().map_or((0, 0), |unsent| (unsent.memory, unsent.buffers.len()));
-        let memory = memory + size_class(self.output.capacity());
+        let memory = memory + size_class(self.output.capacity()) + self.stream.buffered_bytes();
         self.handle.note_output(self.pending(), memory, buffers + usize::from(self.output.capacity() > 0));
     }
 

@@ -9,8 +9,8 @@ use tokio::sync::mpsc;
 
 /// A connection on its way to a worker.
 pub(crate) enum Arrival {
-    /// From the listener.
-    New { stream: std::net::TcpStream, peer: SocketAddr },
+    /// From the listener, with the configuration of its TLS.
+    New { stream: std::net::TcpStream, peer: SocketAddr, tls: Option<Arc<tls::Context>> },
     /// From another worker. Called on the thread of the new worker, where the connection continues.
     Moved(Box<dyn FnOnce(Arc<AtomicUsize>) -> std::io::Result<()> + Send>),
 }

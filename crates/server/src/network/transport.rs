@@ -1,6 +1,6 @@
 //! The operating system's interface for a connection: a byte stream and timers. Refuses to know what the bytes mean.
 //!
-//! The server uses [`TcpStream`]; the simulation uses simulated streams and timers. Generic code is compiled for each,
+//! The server uses [`TcpStream`], alone or under TLS (`super::stream`); the simulation uses simulated streams and timers. Generic code is compiled for each,
 //! so a call costs no more than a call of the stream itself.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -22,16 +22,35 @@ pub(crate) trait Transport: Sized {
     type Detached;
 
     /// Receives once; 0 when the peer has closed or the connection has failed.
-    fn poll_receive(&self, buffer: &mut [u8], cx: &mut Context<'_>) -> Poll<usize>;
+    fn poll_receive(&mut self, buffer: &mut [u8], cx: &mut Context<'_>) -> Poll<usize>;
 
     /// Receives once into the spare capacity of `buffer`; 0 when the peer has closed or the connection has failed.
-    fn poll_receive_into(&self, buffer: &mut Vec<u8>, cx: &mut Context<'_>) -> Poll<usize>;
+    fn poll_receive_into(&mut self, buffer: &mut Vec<u8>, cx: &mut Context<'_>) -> Poll<usize>;
 
-    /// Sends as much as the stream takes now, or fails with `WouldBlock` if that is nothing.
-    fn send(&self, bytes: &[u8]) -> Result<usize>;
+    /// Sends as much as the stream takes now, or fails with `WouldBlock` if that is nothing. The next call begins with the
+    /// bytes that were not taken.
+    fn send(&mut self, bytes: &[u8]) -> Result<usize>;
 
     /// Ready when the stream takes bytes again, or has failed.
     fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<Result<()>>;
+
+    /// True when the stream has to agree on keys with its peer before anything else.
+    fn needs_handshake(&self) -> bool {
+        false
+    }
+
+    /// Continues the handshake. Ready when it has succeeded, with the users that the peer's certificate names, or failed.
+    fn poll_handshake(&mut self, _cx: &mut Context<'_>) -> Poll<Result<Vec<String>>> {
+        Poll::Ready(Ok(Vec::new()))
+    }
+
+    /// Tells the peer that no more is sent, if the stream has a message for that and takes it at once.
+    fn close(&mut self) {}
+
+    /// The memory of buffers that the stream owns.
+    fn buffered_bytes(&self) -> usize {
+        0
+    }
 
     /// True when the peer has closed, even if not everything that it has sent was received.
     fn has_hung_up(&self) -> bool;
@@ -55,7 +74,7 @@ impl Transport for TcpStream {
     type Detached = std::net::TcpStream;
 
     #[inline]
-    fn poll_receive(&self, buffer: &mut [u8], cx: &mut Context<'_>) -> Poll<usize> {
+    fn poll_receive(&mut self, buffer: &mut [u8], cx: &mut Context<'_>) -> Poll<usize> {
         loop {
             match self.poll_read_ready(cx) {
                 Poll::Pending => return Poll::Pending,
@@ -63,7 +82,7 @@ impl Transport for TcpStream {
                 Poll::Ready(Ok(())) => {}
             }
             let received = self.try_io(Interest::READABLE, || {
-                let (received, _) = rustix::net::recv(self, &mut *buffer, RecvFlags::empty())?;
+                let (received, _) = rustix::net::recv(&*self, &mut *buffer, RecvFlags::empty())?;
                 Ok(received)
             });
             match received {
@@ -81,7 +100,7 @@ impl Transport for TcpStream {
         }
     }
 
-    fn poll_receive_into(&self, buffer: &mut Vec<u8>, cx: &mut Context<'_>) -> Poll<usize> {
+    fn poll_receive_into(&mut self, buffer: &mut Vec<u8>, cx: &mut Context<'_>) -> Poll<usize> {
         loop {
             match self.poll_read_ready(cx) {
                 Poll::Pending => return Poll::Pending,
@@ -98,8 +117,8 @@ impl Transport for TcpStream {
 
     /// Sends without the C library's wrapper, which makes every send of a threaded process a cancellation point.
     #[inline]
-    fn send(&self, bytes: &[u8]) -> Result<usize> {
-        self.try_io(Interest::WRITABLE, || Ok(rustix::net::send(self, bytes, SendFlags::NOSIGNAL)?))
+    fn send(&mut self, bytes: &[u8]) -> Result<usize> {
+        self.try_io(Interest::WRITABLE, || Ok(rustix::net::send(&*self, bytes, SendFlags::NOSIGNAL)?))
     }
 
     #[inline]

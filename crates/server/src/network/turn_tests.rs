@@ -5,6 +5,7 @@ use super::balance::AtWork;
 use super::connection::{Connection, ConnectionTask};
 use super::local::{self, with_local};
 use super::peer::Peer;
+use super::stream::Stream;
 use super::team::{Member, Team};
 use super::turns::{TURN_NS, Turn, grant_turns};
 use super::worker::flusher;
@@ -54,13 +55,13 @@ fn on_a_worker<T>(test: impl Future<Output = T>) -> T {
 }
 
 /// Both ends of a connection: the client's, and the server's with its address.
-fn connected() -> (TcpStream, tokio::net::TcpStream, SocketAddr) {
+fn connected() -> (TcpStream, Stream, SocketAddr) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (server, address) = listener.accept().unwrap();
     client.set_nonblocking(true).unwrap();
     server.set_nonblocking(true).unwrap();
-    (client, tokio::net::TcpStream::from_std(server).unwrap(), address)
+    (client, Stream::new(server, None).unwrap(), address)
 }
 
 fn executed() -> u64 {
@@ -72,7 +73,7 @@ fn a_turn_ends_when_its_time_is_over_and_the_next_one_is_granted() {
     on_a_worker(async {
         let (mut client, server, address) = connected();
         client.write_all(&b"PING\r\n".repeat(PIPELINE)).unwrap();
-        let ready = server.readable().await;
+        let ready = server.socket().readable().await;
         ready.unwrap();
         let mut peer = with_local(|local| Peer::start(local, server, address));
         let mut poll = || with_local(|local| peer.poll(local, &mut Context::from_waker(Waker::noop())));
@@ -132,7 +133,7 @@ fn a_turn_of_queued_requests_ends_too() {
     on_a_worker(async {
         let (mut client, server, address) = connected();
         client.write_all(&[b"MULTI\r\n".to_vec(), b"GET a\r\n".repeat(PIPELINE)].concat()).unwrap();
-        server.readable().await.unwrap();
+        server.socket().readable().await.unwrap();
         let mut peer = with_local(|local| Peer::start(local, server, address));
         let polled = with_local(|local| peer.poll(local, &mut Context::from_waker(Waker::noop())));
         assert!(polled.is_pending());

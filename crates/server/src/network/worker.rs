@@ -5,6 +5,7 @@ use super::balance::{self, AtWork, Balance, Cores};
 use super::connection::{Connection, ConnectionTask};
 use super::local::{self, Local, with_local};
 use super::state::Exit;
+use super::stream::Stream;
 use super::team::{Arrival, Member, Team};
 use super::transport::Transport;
 use super::turns::grant_turns;
@@ -20,7 +21,6 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::Poll;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tokio::net::TcpStream;
 use tokio::runtime::{self, Runtime};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
@@ -113,7 +113,7 @@ async fn serve(mut start: Start) {
 
 fn welcome(arrival: Arrival, connections: &Arc<AtomicUsize>) {
     let taken = match arrival {
-        Arrival::New { stream, peer } => TcpStream::from_std(stream).map(|stream| {
+        Arrival::New { stream, peer, tls } => Stream::new(stream, tls.as_deref()).map(|stream| {
             tokio::spawn(ConnectionTask::new(Connection::new(stream, peer), connections.clone()));
         }),
         Arrival::Moved(take_over) => take_over(connections.clone()),
@@ -253,7 +253,21 @@ pub(super) fn check_connections<T: Transport>(local: &mut Local<T>) {
     local.pool.truncate(local.pool.len() / 2);
     remind_slow_readers(local);
     local.sockets.iter_mut().for_each(|(_, socket)| socket.notice_hang_up());
+    end_long_handshakes(local);
     close_idle(local);
+}
+
+/// Closes clients whose handshake takes too long, whatever they send.
+fn end_long_handshakes<T: Transport>(local: &Local<T>) {
+    let timeout_s = local.engine.settings.tls_handshake_timeout();
+    let now_ns = local.engine.clock.monotonic_ns();
+    for (_, socket) in local.sockets.iter().filter(|(_, socket)| socket.state.is_handshake()) {
+        // Only a request makes a client active, so it has been idle since it came.
+        if socket.handle.idle_s(now_ns) >= timeout_s {
+            tracing::debug!(client = socket.handle.id, "closed: its TLS handshake has taken too long");
+            socket.handle.kill();
+        }
+    }
 }
 
 /// Wakes connections that cannot send: the soft limit of output depends on time.

@@ -7,5 +7,6 @@ pub(crate) mod clock;
 pub(crate) mod descriptors;
 pub(crate) mod huge_pages;
 pub(crate) mod logging;
+pub(crate) mod sockets;
 pub(crate) mod threads;
 pub(crate) mod usage;

@@ -174,13 +174,25 @@ impl Host for Process {
         if has("dir") {
             self.stay_in_directory().map_err(|reason| ("dir", reason))?;
         }
+        let Some(listeners) = &self.listeners else { return Ok(()) };
+        let undo_tls = match names.iter().find(|name| name.starts_with("tls-") && **name != "tls-handshake-timeout") {
+            None => None,
+            Some(name) => match listeners.follow_tls(&self.settings) {
+                Ok(undo) => Some(undo),
+                Err(error) => {
+                    tracing::warn!(setting = name, error = format_args!("{error:#}"), "cannot configure TLS");
+                    return Err((name, "Unable to update TLS configuration. Check server logs.".to_owned()));
+                }
+            },
+        };
         // Last, because this cannot be undone.
-        if let (Some(name), Some(listeners)) = (names.iter().find(|name| LISTENING.contains(name)), &self.listeners)
+        if let Some(name) = names.iter().find(|name| LISTENING.contains(name))
             && let Err(error) = listeners.follow(&self.settings)
         {
+            undo_tls.into_iter().for_each(|undo| undo());
             tracing::warn!(setting = name, error = format_args!("{error:#}"), "cannot listen as CONFIG SET asks");
             let reason = match *name {
-                "port" => "Unable to listen on this port. Check server logs.",
+                "port" | "tls-port" => "Unable to listen on this port. Check server logs.",
                 _ => "Failed to bind to specified addresses.",
             };
             return Err((name, reason.to_owned()));
@@ -207,7 +219,7 @@ impl Host for Process {
 }
 
 /// The settings that say where to listen.
-const LISTENING: &[&str] = &["port", "bind"];
+const LISTENING: &[&str] = &["port", "tls-port", "bind"];
 
 impl Process {
     /// The journal and snapshots stay where they are, so `dir` can only be another name of that directory.

@@ -6,6 +6,7 @@ use crate::durability::{Indexes, Keeper, LogUrl, RoleThread};
 use crate::network::{self, Listeners};
 use crate::platform::clock::{SystemClock, unix_s};
 use crate::platform::logging::{self, LogLevelHandle};
+use crate::platform::sockets::ListeningSocket;
 use crate::platform::{allocator, descriptors, huge_pages};
 use anyhow::{Context, Result, anyhow, ensure};
 use engine::NamedUsers;
@@ -65,6 +66,7 @@ pub(crate) fn run(loaded: Loaded, beginning: Beginning) -> Result<()> {
     // A process that takes another's place gets its sockets later.
     let bound = if upgrades { Vec::new() } else { network::bind(&settings)? };
     let (listeners, orders) = Listeners::new(&bound);
+    drop(listeners.follow_tls(&settings).context("Failed to configure TLS")?);
     let listeners = Arc::new(listeners);
     let keeper = Arc::new(Keeper::new(settings.clone(), threads, unix_s()));
     let shared = listeners.clone();
@@ -86,7 +88,7 @@ pub(crate) fn run(loaded: Loaded, beginning: Beginning) -> Result<()> {
         let signals = signals()?;
         let line = greeting(&bound);
         tokio::spawn(huge_pages::begin_when_large(huge_pages_off));
-        tokio::spawn(network::listen_and_assign(bound, orders, engine.clone(), team.clone()));
+        tokio::spawn(network::listen_and_assign(bound, listeners.tls(), orders, engine.clone(), team.clone()));
         let metrics = following_metrics(workers);
         let indexes = Indexes { configured: indexes, swept };
         let thread = RoleThread {
@@ -98,8 +100,8 @@ pub(crate) fn run(loaded: Loaded, beginning: Beginning) -> Result<()> {
             reloaded_at: Cell::new(None),
             has_dropped_clients: Cell::new(false),
         };
-        let loaded = load_in_background(thread, role, line, listeners);
-        until_stopped(&engine, signals, stopped, loaded).await
+        let loaded = load_in_background(thread, role, line, listeners.clone());
+        until_stopped(&engine, &listeners, signals, stopped, loaded).await
     })?;
     // Dropping the runtime closes the listeners.
     drop(runtime);
@@ -245,25 +247,42 @@ fn start_background_thread(engine: &Arc<Engine>, index: usize, sweepers: Vec<Swe
 const SCRIPT_STACK_BYTES: usize = 16 * 1024 * 1024;
 
 /// One line that says where the server listens.
-fn greeting(listeners: &[std::net::TcpListener]) -> String {
-    let addresses: Vec<SocketAddr> = listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
-    let port = addresses.first().map_or(0, SocketAddr::port);
-    let all = addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(", ");
+fn greeting(listeners: &[ListeningSocket]) -> String {
+    let with_address = |listening: &ListeningSocket| Some((listening.socket.local_addr().ok()?, listening.is_tls));
+    let addresses: Vec<(SocketAddr, bool)> = listeners.iter().filter_map(with_address).collect();
+    let (port, is_tls) = addresses.first().map_or((0, false), |(address, is_tls)| (address.port(), *is_tls));
+    let name = |(address, is_tls): &(SocketAddr, bool)| format!("{address}{}", if *is_tls { " (TLS)" } else { "" });
+    let all = addresses.iter().map(name).collect::<Vec<_>>().join(", ");
     let version = env!("CARGO_PKG_VERSION");
-    format!("Holdfast {version} listens on {all}; talk to it with: redis-cli -p {port}")
+    let tls = if is_tls { " --tls" } else { "" };
+    format!("Holdfast {version} listens on {all}; talk to it with: redis-cli{tls} -p {port}")
 }
 
-/// SIGTERM and SIGINT.
-fn signals() -> Result<[Signal; 2]> {
+/// SIGTERM, SIGINT and SIGHUP.
+fn signals() -> Result<[Signal; 3]> {
     let listen = |kind| signal(kind).context("cannot listen for signals");
-    Ok([listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?])
+    Ok([listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?, listen(SignalKind::hangup())?])
+}
+
+/// Reads the files of TLS again. If they do not fit together, the server goes on with what it has.
+fn reload_tls(listeners: &Listeners, settings: &Settings) {
+    match listeners.follow_tls(settings) {
+        Ok(_) if settings.tls_port() == 0 => {
+            tracing::info!("SIGHUP: TLS is not in use, so there is nothing to read again")
+        }
+        Ok(_) => tracing::info!("SIGHUP: certificates and keys were read again"),
+        Err(error) => {
+            tracing::error!(error = format_args!("{error:#}"), "SIGHUP: the configuration of TLS is unchanged")
+        }
+    }
 }
 
 /// Prints where the server listens once the data is loaded, and waits until the server is to stop: after a signal or SHUTDOWN, and after
 /// the last snapshot, if there is one.
 async fn until_stopped(
     engine: &Engine,
-    [mut terminate, mut interrupt]: [Signal; 2],
+    listeners: &Listeners,
+    [mut terminate, mut interrupt, mut hang_up]: [Signal; 3],
     mut stopped: watch::Receiver<Option<Shutdown>>,
     mut loaded: oneshot::Receiver<Result<String>>,
 ) -> Result<Shutdown> {
@@ -285,6 +304,7 @@ async fn until_stopped(
                 tracing::info!("SIGINT: finishing what is in flight");
                 engine.host.shutdown(gracefully);
             }
+            _ = hang_up.recv() => reload_tls(listeners, &engine.settings),
             _ = stopped.changed() => return Ok(stopped.borrow().unwrap_or(gracefully)),
         }
     }

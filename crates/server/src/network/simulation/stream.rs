@@ -92,11 +92,11 @@ impl Transport for SimulatedStream {
     type Timer = SimulatedTimer;
     type Detached = SimulatedStream;
 
-    fn poll_receive(&self, buffer: &mut [u8], cx: &mut Context<'_>) -> Poll<usize> {
+    fn poll_receive(&mut self, buffer: &mut [u8], cx: &mut Context<'_>) -> Poll<usize> {
         self.poll_take(buffer, cx)
     }
 
-    fn poll_receive_into(&self, buffer: &mut Vec<u8>, cx: &mut Context<'_>) -> Poll<usize> {
+    fn poll_receive_into(&mut self, buffer: &mut Vec<u8>, cx: &mut Context<'_>) -> Poll<usize> {
         let (len, capacity) = (buffer.len(), buffer.capacity());
         buffer.resize(capacity, 0);
         let received = self.poll_take(&mut buffer[len..], cx);
@@ -104,7 +104,7 @@ impl Transport for SimulatedStream {
         received
     }
 
-    fn send(&self, bytes: &[u8]) -> Result<usize> {
+    fn send(&mut self, bytes: &[u8]) -> Result<usize> {
         let mut pipe = self.0.borrow_mut();
         if pipe.is_reset {
             return Err(ErrorKind::BrokenPipe.into());

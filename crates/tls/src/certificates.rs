@@ -1,0 +1,76 @@
+//! Certificates and keys from files, in PEM. Knows forms of files; refuses to know what certificates are used for.
+
+use crate::error::LoadError;
+use pkcs8::EncryptedPrivateKeyInfo;
+use pkcs8::der::Decode;
+use rustls::RootCertStore;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use std::path::Path;
+
+const ENCRYPTED: &str = "ENCRYPTED PRIVATE KEY";
+
+/// The certificate of the server, and those that link it to an authority.
+pub(crate) fn chain(path: &str) -> Result<Vec<CertificateDer<'static>>, LoadError> {
+    let failed = |reason: String| LoadError::Certificate { path: path.to_owned(), reason };
+    let bytes = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
+    let chain = chain.map_err(|error| failed(error.to_string()))?;
+    if chain.is_empty() { Err(failed("there is no certificate in it".into())) } else { Ok(chain) }
+}
+
+/// The private key of the server, decrypted with the password if it is encrypted.
+pub(crate) fn key(path: &str, password: &str) -> Result<PrivateKeyDer<'static>, LoadError> {
+    let failed = |reason: String| LoadError::Key { path: path.to_owned(), reason };
+    let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+    if text.contains("Proc-Type: 4,ENCRYPTED") {
+        let reason = "it is encrypted in OpenSSL's old format; convert it with: openssl pkcs8 -topk8 -v2 aes-256-cbc";
+        return Err(failed(reason.into()));
+    }
+    if let Some(begin) = text.find(&format!("-----BEGIN {ENCRYPTED}-----")) {
+        if password.is_empty() {
+            return Err(failed("it is encrypted, and tls-key-file-pass is not set".into()));
+        }
+        let pem = pkcs8::der::Document::from_pem(&text[begin..]).map_err(|error| failed(error.to_string()))?;
+        let info = EncryptedPrivateKeyInfo::from_der(pem.1.as_bytes()).map_err(|error| failed(error.to_string()))?;
+        let key =
+            info.decrypt(password).map_err(|_| failed("it cannot be decrypted: is tls-key-file-pass right?".into()))?;
+        return Ok(PrivatePkcs8KeyDer::from(key.as_bytes().to_vec()).into());
+    }
+    PrivateKeyDer::from_pem_slice(text.as_bytes()).map_err(|error| failed(error.to_string()))
+}
+
+/// The authorities whose certificates clients may show: those of the file, and of every file of the directory.
+pub(crate) fn authorities(file: &str, dir: &str) -> Result<RootCertStore, LoadError> {
+    let mut roots = RootCertStore::empty();
+    if !file.is_empty() {
+        let failed = |reason: String| LoadError::Authorities { path: file.to_owned(), reason };
+        let bytes = std::fs::read(file).map_err(|error| failed(error.to_string()))?;
+        add(&mut roots, &bytes).map_err(failed)?;
+    }
+    if !dir.is_empty() {
+        let failed = |reason: String| LoadError::Authorities { path: dir.to_owned(), reason };
+        for entry in std::fs::read_dir(Path::new(dir)).map_err(|error| failed(error.to_string()))? {
+            let path = entry.map_err(|error| failed(error.to_string()))?.path();
+            // Other files may be there: OpenSSL looks at files by the hashes of their subjects.
+            if let Ok(bytes) = std::fs::read(&path) {
+                let _ = add(&mut roots, &bytes);
+            }
+        }
+    }
+    match roots.is_empty() {
+        true => Err(LoadError::Authorities {
+            path: format!("{file} {dir}").trim().to_owned(),
+            reason: "there is no certificate".into(),
+        }),
+        false => Ok(roots),
+    }
+}
+
+fn add(roots: &mut RootCertStore, pem: &[u8]) -> Result<(), String> {
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        let certificate = certificate.map_err(|error| error.to_string())?;
+        roots.add(certificate).map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
