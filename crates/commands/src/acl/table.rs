@@ -21,7 +21,6 @@ pub(super) const COMMANDS: &[Command] = &[container("acl")
             .arguments(&[arg::string("category").optional()]),
         server("deluser", at_least(3), users::deluser)
             .flag(ADMIN)
-            .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
             .doc("6.0.0", "Removes users, and closes their connections.")
             .complexity("O(1) for a user, and O(N) for N connections")
             .arguments(&[arg::string("username").multiple()]),
@@ -57,16 +56,13 @@ pub(super) const COMMANDS: &[Command] = &[container("acl")
             .flag(ADMIN)
             .doc("6.0.0", "Lists what was refused to users lately.")
             .complexity("O(N) for N entries")
-            .history(&[("7.2.0", "Entries have a number, and the times of their first and last event.")])
             .arguments(&[arg::one_of("operation", &[arg::integer("count"), arg::token("reset", "RESET")]).optional()]),
         server("save", exactly(2), file::save)
             .flag(ADMIN)
-            .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
             .doc("6.0.0", "Writes the users to the file of users.")
             .complexity("O(N) for N users"),
         server("setuser", at_least(3), users::setuser)
             .flag(ADMIN)
-            .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
             .doc("6.0.0", "Creates a user, or changes its rules.")
             .complexity("O(N) for N rules")
             .history(&[

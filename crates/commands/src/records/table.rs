@@ -80,7 +80,7 @@ pub(super) const COMMANDS: &[Command] = &[
         ]),
     definition("idx.create", at_least(6), indexes::create)
         .searches(reach::creates_index)
-        .flag(Flags::ADMIN)
+        .categories(&["admin", "dangerous"])
         .grows_memory()
         .doc("7.4.0", "Makes an index of records by a field, and keeps it from then on.")
         .complexity("O(N) for N keys, while other commands go on")
@@ -97,7 +97,7 @@ pub(super) const COMMANDS: &[Command] = &[
         ]),
     definition("idx.drop", exactly(2), indexes::drop_index)
         .searches(reach::drops_index)
-        .flag(Flags::ADMIN)
+        .categories(&["admin", "dangerous"])
         .doc("7.4.0", "Removes an index; its records stay.")
         .complexity("O(N) for N records")
         .arguments(&[arg::string("name")]),

@@ -58,7 +58,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .complexity("O(1)")
         .arguments(&[arg::integer("milliseconds")]),
     definition("session.hook", at_least(1), hooks::hook)
-        .flag(Flags::ADMIN)
+        .categories(&["admin", "dangerous"])
         .reads_if(hooks::only_reads)
         .doc("7.4.0", "Sets the function that is called when a session is opened or ends, or shows both.")
         .complexity("O(1)")

@@ -189,6 +189,7 @@ const REQUESTS: &[(&str, Outcome, &str)] = &[
 /// Commands that change neither keys nor definitions. What a client is sent or subscribes to is the client's memory, which other limits
 /// bound; DEBUG is for tests.
 const NOT_ABOUT_DATA: &[&str] = &[
+    "acl",
     "asking",
     "auth",
     "bgrewriteaof",
