@@ -19,9 +19,9 @@ use std::task::{Context, Poll, Waker};
 pub(super) const TURN_NS: u64 = 1_000_000;
 /// The total time of the long turns between two polls of the sockets, not counting the last of them: one whole turn, or
 /// one slice of a command.
-const ROUND_NS: u64 = 250_000;
+pub(super) const ROUND_NS: u64 = 250_000;
 /// After a turn of at least this length, the connection's next turn comes from the queue while others wait there.
-const LONG_TURN_NS: u64 = 50_000;
+pub(super) const LONG_TURN_NS: u64 = 50_000;
 /// The least cost of a turn, however little was done in it, so that a round ends.
 const TURN_COST_MIN_NS: u64 = 1_000;
 /// The cost of a byte of output, since sending is not part of a turn: two gigabytes a second.
