@@ -7,7 +7,7 @@ use super::local::{Local, POOL_BUFFER_BYTES_MAX};
 use super::socket::{Socket, TaskWaker};
 use super::state::{ConnectionState, Exit, Flush, Incoming};
 use super::transport::Transport;
-use super::turns::{self, LONG_TURN_NS, ROUND_NS, TURN_NS};
+use super::turns::{self, TURN_NS};
 use engine::{Blocked, Client, ClientHandle, Departed, Engine, Event, GROWN_BYTES};
 use locks::Mutex;
 use resp::Scanner;
@@ -256,9 +256,7 @@ impl<T: Transport> Peer<T> {
         }
         let began_ns = local.engine.clock.monotonic_ns();
         let polled = socket.stream.poll_handshake(cx);
-        let took_ns = local.engine.clock.monotonic_ns().saturating_sub(began_ns);
-        // One that has computed keys uses up a round: between two polls of the sockets there is one of them, not several.
-        self.turn_ns += if took_ns >= LONG_TURN_NS { took_ns.max(ROUND_NS) } else { took_ns };
+        self.turn_ns += local.engine.clock.monotonic_ns().saturating_sub(began_ns);
         match polled {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Ok(users)) => {
