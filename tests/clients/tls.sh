@@ -3,7 +3,7 @@
 # program of each client against it. Each program connects with a certificate, sends large values, waits and subscribes, and is refused without a
 # certificate. Each prints a line; the last line counts them. Needs the packages of the other suites, which scripts/test installs.
 set -uo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 # shellcheck source=scripts/lib.sh
 source scripts/lib.sh
 

@@ -30,6 +30,8 @@ impl<T: Transport> Connection<T> {
     }
 
     /// Runs the connection. Ready when it has ended here; the result says whether it moves to another worker.
+    // By this name `scripts/instructions` finds what connections do.
+    #[inline(never)]
     pub(super) fn poll(&mut self, local: &mut Local<T>, cx: &mut Context<'_>) -> Poll<Option<Moving<T>>> {
         if let Some((stream, address)) = self.arrival.take() {
             self.peer = Some(Peer::start(local, stream, address));

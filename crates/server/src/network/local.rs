@@ -137,6 +137,11 @@ impl<T: Transport> Local<T> {
                 false
             }
             Turn::Free | Turn::FreeAfterLong => true,
+            Turn::FreeForHandshake => {
+                turn.turn = Turn::Queued;
+                self.turns.queue_handshake(socket);
+                false
+            }
             Turn::Queued => false,
             Turn::Granted => {
                 turn.turn = Turn::Free;
@@ -155,11 +160,15 @@ impl<T: Transport> Local<T> {
     /// Ends a turn with this cost.
     #[inline]
     pub(super) fn end_turn(&mut self, socket: usize, cost_ns: u64) {
-        let turn = &mut self.sockets[socket].turn;
-        let has_more = *turn == Turn::Queued;
+        let socket = &mut self.sockets[socket];
+        let has_more = socket.turn == Turn::Queued;
         let was_long = self.turns.note(cost_ns, has_more);
         if !has_more {
-            *turn = if was_long { Turn::FreeAfterLong } else { Turn::Free };
+            socket.turn = match was_long {
+                _ if socket.state.is_handshake() => Turn::FreeForHandshake,
+                true => Turn::FreeAfterLong,
+                false => Turn::Free,
+            };
         }
     }
 

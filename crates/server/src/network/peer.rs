@@ -248,6 +248,7 @@ impl<T: Transport> Peer<T> {
     }
 
     /// Continues the handshake of a connection with TLS. False when the connection ends.
+    #[cold]
     fn poll_handshake(&mut self, local: &mut Local<T>, cx: &mut Context<'_>) -> Poll<bool> {
         let socket = &mut local.sockets[self.socket];
         if socket.is_cut_off() || socket.exit >= Exit::Close || local.stopping_since_ns.is_some() {

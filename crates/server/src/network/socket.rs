@@ -96,9 +96,9 @@ impl TaskWaker {
 impl<T: Transport> Socket<T> {
     pub(super) fn new(stream: T, handle: Arc<ClientHandle>, task: Arc<TaskWaker>) -> Socket<T> {
         let output = Vec::new();
-        // A handshake takes long. So new connections queue for it, and do not delay others when they come all at once.
+        // A handshake takes long: new connections queue for it, and do not delay others when they come all at once.
         let (state, turn) = match stream.needs_handshake() {
-            true => (ConnectionState::Handshake, Turn::FreeAfterLong),
+            true => (ConnectionState::Handshake, Turn::FreeForHandshake),
             false => (ConnectionState::Running, Turn::Free),
         };
         Socket {

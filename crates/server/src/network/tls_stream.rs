@@ -57,6 +57,8 @@ impl TlsStream {
     }
 
     /// Receives once; 0 when the peer has closed or the connection has failed.
+    // Never inlined, as `send`: what connections without TLS execute stays as short as it was.
+    #[inline(never)]
     pub(super) fn poll_receive(&mut self, buffer: &mut [u8], cx: &mut Context<'_>) -> Poll<usize> {
         loop {
             let left = self.session.take_plaintext(buffer);
@@ -75,6 +77,7 @@ impl TlsStream {
     }
 
     /// Receives into the spare capacity of `buffer`.
+    #[inline(never)]
     pub(super) fn poll_receive_into(&mut self, buffer: &mut Vec<u8>, cx: &mut Context<'_>) -> Poll<usize> {
         let len = buffer.len();
         buffer.resize(buffer.capacity().min(len + BYTES_AT_ONCE), 0);
@@ -86,6 +89,7 @@ impl TlsStream {
 
     /// Encrypts and sends. What the socket does not take is kept, and its plaintext counts as sent once it is taken: so the
     /// next call must begin with the same bytes.
+    #[inline(never)]
     pub(super) fn send(&mut self, bytes: &[u8]) -> Result<usize> {
         self.flush()?;
         if self.accepted > 0 {
