@@ -143,7 +143,7 @@ fn covers(rights: &Rights, others: &Rights) -> bool {
 }
 
 /// Takes from the clients of a user what it may have lost: all of them are closed if it is gone, otherwise those that
-/// are sent something unasked; those that wait are woken, and try again.
+/// are sent something unasked or are in an interactive transaction; those that wait are woken, and try again.
 pub(crate) fn follow_change(engine: &Engine, user: &User, is_gone: bool) {
     let is_users = |handle: &ClientHandle| match handle.labels().user {
         name if name.is_empty() => *user.name == *DEFAULT_USER.as_bytes(),
@@ -153,7 +153,9 @@ pub(crate) fn follow_change(engine: &Engine, user: &User, is_gone: bool) {
         let listens = handle.is_subscriber()
             || handle.monitoring.load(Relaxed)
             || engine.tracking.of(handle.id).is_some()
-            || handle.has_attached.load(Relaxed);
+            || handle.has_attached.load(Relaxed)
+            // What it has written would be committed with rights that it has lost.
+            || handle.in_transaction.load(Relaxed);
         if is_gone || listens {
             engine.clients.kill(&handle);
         } else if handle.is_waiting() {

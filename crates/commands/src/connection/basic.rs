@@ -86,15 +86,17 @@ pub(super) fn auth(cx: &mut ServerCx<'_>) -> CommandResult {
         cx.reply.ok();
         return Ok(());
     }
-    match may_wait(cx) {
-        // Only this connection waits, and only for a wrong password.
-        true => {
-            let until_ms = Some(cx.now_ms + delay_ms(&cx.client.handle));
-            cx.after = After::Block(Blocked { until_ms, event: Event::Never(WRONG_PASS_REPLY), silent: false });
-            Ok(())
-        }
-        false => Err(WRONG_PASS),
+    refuse_login(cx)
+}
+
+/// The error for a wrong password, later each time. Only this connection waits for it.
+fn refuse_login(cx: &mut ServerCx<'_>) -> CommandResult {
+    if !may_wait(cx) {
+        return Err(WRONG_PASS);
     }
+    let until_ms = Some(cx.now_ms + delay_ms(&cx.client.handle));
+    cx.after = After::Block(Blocked { until_ms, event: Event::Never(WRONG_PASS_REPLY), silent: false });
+    Ok(())
 }
 
 /// Makes the client that user, if the password is right. A wrong one is counted and logged.
@@ -158,7 +160,7 @@ pub(super) fn hello(cx: &mut ServerCx<'_>) -> CommandResult {
     match credentials {
         Some((user, password)) => {
             if !log_in(cx, user, password) {
-                return Err(WRONG_PASS);
+                return refuse_login(cx);
             }
         }
         None if cx.client.authenticated || cx.engine.acl.default_needs_no_password() => {}

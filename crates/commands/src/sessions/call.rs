@@ -2,6 +2,7 @@
 
 use super::NO_SESSION;
 use crate::shared::options::{error, number, shown};
+use execution::acl::Context;
 use execution::batch_limit;
 use execution::call::Call;
 use execution::client::Client;
@@ -162,7 +163,8 @@ fn call_under(
     cx.client.depends_on = cx.client.depends_on.max(locked.changed_by());
     let Found::Alive(session) = find(locked, db, key, now_ms)? else { return Err(NO_SESSION) };
     // Also for a reply that is stored: it shows what the command has found.
-    gates::pass_user(engine, cx.client, row, request)?;
+    gates::pass_user(engine, cx.client, row, request)
+        .inspect_err(|error| gates::note_if_denied(engine, cx.client, error, Context::TopLevel))?;
     let digest = RequestDigest::of(request.iter());
     let is_resp3 = cx.client.protocol == Protocol::Resp3;
     if let Some(answer) = session.answer(id) {

@@ -1,5 +1,8 @@
-//! What requests of our own commands reach besides the keys that they name, for access control. Knows their arguments;
-//! refuses to know who asks.
+//! What requests reach besides the keys that they name, for access control. Knows their arguments; refuses to know who
+//! asks.
+//!
+//! IMPORTANT: a word that names an option may also be a value, and come before the option itself. So every place where
+//! it stands is taken for the option: a right too many is asked for then, never one too few.
 
 use execution::args::is_word;
 use execution::command::{Access, Searched};
@@ -15,9 +18,21 @@ fn key(name: &[u8], access: Access) -> Searched {
     Searched::Key { name: name.to_vec(), access }
 }
 
-/// The argument behind a word, from an argument on.
-fn behind<'a>(request: Request<'a>, word: &str, from: usize) -> Option<&'a [u8]> {
-    (from..request.len().saturating_sub(1)).find(|at| is_word(request.arg(*at), word)).map(|at| request.arg(at + 1))
+/// The arguments behind a word, wherever it stands from an argument on.
+fn behind<'a>(request: Request<'a>, word: &'static str, from: usize) -> impl Iterator<Item = &'a [u8]> {
+    positions(request, word, from).map(move |at| request.arg(at + 1))
+}
+
+/// Where a word stands, from an argument on, with something behind it.
+fn positions<'a>(request: Request<'a>, word: &'static str, from: usize) -> impl Iterator<Item = usize> + use<'a> {
+    (from..request.len().saturating_sub(1)).filter(move |at| is_word(request.arg(*at), word))
+}
+
+/// The arguments that a number in front of them counts.
+fn counted<'a>(request: Request<'a>, count_at: usize) -> impl Iterator<Item = &'a [u8]> {
+    let count = parse_i64(request.arg(count_at)).and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
+    let first = count_at + 1;
+    (first..request.len().min(first.saturating_add(count))).map(move |at| request.arg(at))
 }
 
 /// An index, and all records that it is over.
@@ -29,15 +44,12 @@ fn index(engine: &Engine, name: &[u8], of_records: Access) -> Vec<Searched> {
 
 /// `CLAIM n index …`
 pub(crate) fn claim(engine: &Engine, request: Request<'_>) -> Vec<Searched> {
-    let count = parse_i64(request.arg(1)).and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
-    let names = (2..request.len().min(count.saturating_add(2))).map(|at| request.arg(at));
-    names.flat_map(|name| index(engine, name, Access::Change)).collect()
+    counted(request, 1).flat_map(|name| index(engine, name, Access::Change)).collect()
 }
 
 /// `SWEEP index … [PUBLISH channel]`
 pub(crate) fn sweep(engine: &Engine, request: Request<'_>) -> Vec<Searched> {
     let mut reached = index(engine, request.arg(1), Access::Change);
-    // The word may also be a value: then a right too many is asked for.
     reached.extend(behind(request, "PUBLISH", 2).map(|channel| Searched::Channel(channel.to_vec())));
     reached
 }
@@ -54,10 +66,10 @@ pub(crate) fn drops_index(engine: &Engine, request: Request<'_>) -> Vec<Searched
     [key(request.arg(1), Access::Write)].into_iter().chain(records).collect()
 }
 
-/// `IDX.CREATE name PREFIX n prefix …`
+/// `IDX.CREATE name … PREFIX n prefix …`
 pub(crate) fn creates_index(_: &Engine, request: Request<'_>) -> Vec<Searched> {
-    let count = parse_i64(request.arg(3)).and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
-    let prefixes = (4..request.len().min(count.saturating_add(4))).map(|at| prefix(request.arg(at), Access::Write));
+    let named = positions(request, "PREFIX", 2).flat_map(|at| counted(request, at + 1));
+    let prefixes = named.map(|named| prefix(named, Access::Write));
     [key(request.arg(1), Access::Write)].into_iter().chain(prefixes).collect()
 }
 
@@ -68,7 +80,12 @@ pub(crate) fn finds(_: &Engine, request: Request<'_>) -> Vec<Searched> {
 
 /// `CELL.LIST [PREFIX p] …`, `RUN.LIST [PREFIX p] …`
 pub(crate) fn lists(_: &Engine, request: Request<'_>) -> Vec<Searched> {
-    vec![prefix(behind(request, "PREFIX", 1).unwrap_or_default(), Access::Read)]
+    or_all(behind(request, "PREFIX", 1).map(|named| prefix(named, Access::Read)).collect(), Access::Read)
+}
+
+/// All keys, if no prefix is named.
+fn or_all(prefixes: Vec<Searched>, access: Access) -> Vec<Searched> {
+    if prefixes.is_empty() { vec![prefix(b"", access)] } else { prefixes }
 }
 
 /// `CELL.FORK from-prefix to-prefix`
@@ -91,11 +108,10 @@ pub(crate) fn snapshots(_: &Engine, request: Request<'_>) -> Vec<Searched> {
                 reached.push(prefix(p, Access::Read));
                 (is_all, at) = (false, at + 2);
             }
-            Some(count) if is_word(request.arg(at), "KEYS") => {
-                let count = parse_i64(count).and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
-                let end = request.len().min((at + 2).saturating_add(count));
-                reached.extend((at + 2..end).map(|at| key(request.arg(at), Access::Read)));
-                (is_all, at) = (false, end);
+            Some(_) if is_word(request.arg(at), "KEYS") => {
+                let before = reached.len();
+                reached.extend(counted(request, at + 1).map(|name| key(name, Access::Read)));
+                (is_all, at) = (false, at + 2 + reached.len() - before);
             }
             Some(_) if is_word(request.arg(at), "POSITION") => at += 2,
             Some(name) if is_word(request.arg(at), "STORE") => {
@@ -115,8 +131,8 @@ pub(crate) fn snapshots(_: &Engine, request: Request<'_>) -> Vec<Searched> {
 pub(crate) fn restores(_: &Engine, request: Request<'_>) -> Vec<Searched> {
     let is_kept = is_word(request.arg(1), "FROM") && request.len() > 2;
     let from = is_kept.then(|| key(request.arg(2), Access::Read));
-    let into = behind(request, "INTO", if is_kept { 3 } else { 2 }).unwrap_or_default();
-    from.into_iter().chain([prefix(into, Access::Write)]).collect()
+    let into = behind(request, "INTO", if is_kept { 3 } else { 2 }).map(|named| prefix(named, Access::Write));
+    from.into_iter().chain(or_all(into.collect(), Access::Write)).collect()
 }
 
 /// SESSION.LIST, SESSION.HASRETRY: all sessions.
@@ -129,21 +145,20 @@ pub(crate) fn retries(_: &Engine, _: Request<'_>) -> Vec<Searched> {
     vec![prefix(b"", Access::Change)]
 }
 
-/// SESSION.OPEN without ID: the server chooses a name that begins so.
+/// `SESSION.OPEN [ID sid] …`: without ID the server chooses a name that begins with `session:`. A capability may be called
+/// ID, so that is asked for in any case unless ID comes first.
 pub(crate) fn opens(_: &Engine, request: Request<'_>) -> Vec<Searched> {
-    match behind(request, "ID", 1) {
-        Some(_) => Vec::new(),
-        None => vec![prefix(b"session:", Access::Write)],
-    }
+    let named = behind(request, "ID", 1).map(|sid| key(sid, Access::Write));
+    let may_be_chosen = request.len() < 3 || !is_word(request.arg(1), "ID");
+    named.chain(may_be_chosen.then(|| prefix(b"session:", Access::Write))).collect()
 }
 
 /// `SORT key [BY pattern] [GET pattern …]`: keys whose names follow from the elements.
 pub(crate) fn sorts(_: &Engine, request: Request<'_>) -> Vec<Searched> {
-    let by = behind(request, "BY", 2).filter(|pattern| pattern.contains(&b'*'));
-    let gets = (2..request.len().saturating_sub(1)).filter(|at| is_word(request.arg(*at), "GET"));
-    let mut gets = gets.map(|at| request.arg(at + 1)).filter(|pattern| *pattern != b"#");
+    let by = behind(request, "BY", 2).find(|pattern| pattern.contains(&b'*'));
+    let get = behind(request, "GET", 2).find(|pattern| *pattern != b"#");
     let by = by.map(|_| Searched::Anything("BY option of SORT denied due to insufficient ACL permissions"));
-    let get = gets.next().map(|_| Searched::Anything("GET option of SORT denied due to insufficient ACL permissions"));
+    let get = get.map(|_| Searched::Anything("GET option of SORT denied due to insufficient ACL permissions"));
     by.into_iter().chain(get).collect()
 }
 
@@ -152,7 +167,5 @@ pub(crate) fn tracks(_: &Engine, request: Request<'_>) -> Vec<Searched> {
     if !(2..request.len()).any(|at| is_word(request.arg(at), "BCAST")) {
         return Vec::new();
     }
-    let named = (2..request.len().saturating_sub(1)).filter(|at| is_word(request.arg(*at), "PREFIX"));
-    let prefixes: Vec<Searched> = named.map(|at| prefix(request.arg(at + 1), Access::Read)).collect();
-    if prefixes.is_empty() { vec![prefix(b"", Access::Read)] } else { prefixes }
+    or_all(behind(request, "PREFIX", 2).map(|named| prefix(named, Access::Read)).collect(), Access::Read)
 }

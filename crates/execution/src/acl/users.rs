@@ -10,6 +10,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 
+/// So much of a name is kept in the log.
+const NAME_BYTES_MAX: usize = 1024;
+
 type ByName = BTreeMap<Box<[u8]>, Arc<User>>;
 
 /// The users of a server.
@@ -155,8 +158,7 @@ impl Acl {
             };
             users.insert(name, user);
         }
-        for (name, user) in before.iter().filter(|(name, _)| !users.contains_key(*name)) {
-            let _ = name;
+        for (_, user) in before.iter().filter(|(name, _)| !users.contains_key(*name)) {
             user.remove();
             changed.push(user.clone());
         }
@@ -197,7 +199,9 @@ impl Acl {
         len_max: usize,
     ) {
         self.denied[reason as usize].fetch_add(1, Relaxed);
-        let user = user.to_vec();
+        // Names come from clients, and may be as long as a request.
+        let shortened = |name: &[u8]| name[..name.len().min(NAME_BYTES_MAX)].to_vec();
+        let (object, user) = (shortened(&object), shortened(user));
         let entry =
             Entry { id: 0, count: 1, reason, context, object, user, created_ms: now_ms, updated_ms: now_ms, client };
         self.log.lock().add(entry, len_max);

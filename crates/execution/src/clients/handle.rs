@@ -453,6 +453,7 @@ impl ClientHandle {
     pub fn reset(&self) {
         if let Some(labels) = self.labels.lock().as_mut() {
             labels.name = Box::default();
+            labels.user = Box::default();
         }
         self.db.store(0, Relaxed);
         self.resp.store(2, Relaxed);

@@ -5,6 +5,7 @@
 use super::request::{Keys, Stop, keys_of, lock_each, only_key};
 use super::transaction::{InteractiveTransaction, bytes_of};
 use super::{CONFLICT, Engine, LOST, reading};
+use crate::acl::Context;
 use crate::ahead::Ahead;
 use crate::caching;
 use crate::call::Call;
@@ -142,7 +143,10 @@ fn admitted(
                 Some(_) => interactive::rules::pass_reading_rules,
             };
             let gates = gates::gates(engine, client, row, request).and_then(|()| rules(row, request));
-            gates.map(|()| row).map_err(Stop::Refused)
+            gates.map(|()| row).map_err(|error| {
+                gates::note_if_denied(engine, client, &error, Context::TopLevel);
+                Stop::Refused(error)
+            })
         }
     };
     if passed.is_err()

@@ -29,6 +29,12 @@ fn transactions_ask_when_a_command_is_queued_and_when_it_runs() {
     ok(&mut bob, "SET a 5");
     allowed(&mut bob, "TXN.COMMIT");
     assert!(own.admin.run("GET b").is_nil());
+    // What it has written is not committed with rights that it has lost.
+    ok(&mut bob, "TXN.BEGIN");
+    ok(&mut bob, "SET a 6");
+    own.set("bob", "~a +get");
+    assert_eq!(bob.read_until_killed(), Reply::Closed);
+    assert_eq!(own.admin.run("GET a").text(), "5");
 }
 
 #[test]
@@ -141,6 +147,13 @@ fn a_search_needs_the_right_to_all_that_it_may_find() {
         "SWEEP idx:one BEFORE 10 SET 1 state ready PUBLISH other",
         "CLIENT TRACKING ON BCAST",
         "CLIENT TRACKING ON BCAST PREFIX two:",
+        // A word that is a value hides no option.
+        "SWEEP idx:one BEFORE 10 SET 1 PUBLISH one.swept PUBLISH other",
+        "IDX.CREATE idx:one FIELD due PREFIX 1 two:",
+        "CELL.LIST PREFIX one: PREFIX two:",
+        "REG.RESTORE FROM one:blob INTO one: INTO two:",
+        "SESSION.OPEN CAP 1 ID one:s ID two:s",
+        "SESSION.OPEN CAP 1 ID one:s",
     ] {
         denied(&mut tenant, line);
     }
@@ -148,6 +161,11 @@ fn a_search_needs_the_right_to_all_that_it_may_find() {
         tenant.run("SORT one:l BY w_*").to_string(),
         "-ERR BY option of SORT denied due to insufficient ACL permissions"
     );
+    assert_eq!(
+        tenant.run("SORT one:l BY nosort BY w_*").to_string(),
+        "-ERR BY option of SORT denied due to insufficient ACL permissions"
+    );
+    allowed(&mut tenant, "SESSION.OPEN ID one:s");
     assert_eq!(
         tenant.run("SORT one:l GET w_*").to_string(),
         "-ERR GET option of SORT denied due to insufficient ACL permissions"
