@@ -11,6 +11,8 @@ mod histories;
 mod publication;
 #[path = "follower/states.rs"]
 mod states;
+#[path = "follower/threads.rs"]
+mod threads;
 
 use common::place::{Kept, Place};
 use common::state::State;

@@ -122,6 +122,19 @@ impl Recording<'_> {
     }
 }
 
+/// True when an observer follows changes of several shards: it must see effects in the order in which they were
+/// recorded. The others (watchers, the journal of a writer) do not, or are not there during a replay.
+pub(crate) fn follows_order(engine: &Engine) -> bool {
+    !engine.settings.notify_keyspace_events().published().is_empty()
+        || engine.tracking.any()
+        || engine.forks.any()
+        || engine.instants.any()
+        || engine.waiting.keys.any()
+        || engine.waiting.records.any()
+        || engine.sessions.any_attached()
+        || engine.restores.any()
+}
+
 /// Clients that watch keys: WATCH and interactive transactions.
 struct Watchers;
 

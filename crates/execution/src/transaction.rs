@@ -82,7 +82,7 @@ pub fn run_transaction(
     let watches = engine.watches.take(&mut client.watches, &client.handle);
     // Prefetch all entries, so that the waits for memory overlap.
     for (row, request) in transaction.commands() {
-        row.keys(request).for_each(|key| locked.db(client.db, key).prefetch(key));
+        row.keys(request).for_each(|key| locked.db(client.db, key).prefetch(key.hash));
     }
     reply.array(transaction.len());
     let mut after = After::Continue;

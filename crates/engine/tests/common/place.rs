@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 /// An engine, the time it is told, and what it has recorded.
 pub(crate) struct Place {
-    pub(crate) engine: Engine,
+    pub(crate) engine: Arc<Engine>,
     pub(crate) kept: Arc<Kept>,
     clock: Arc<ToldClock>,
 }
@@ -35,7 +35,7 @@ impl Place {
         });
         let kept = Arc::new(Kept::default());
         let engine = engine::with_all_commands(settings, Arc::new(IdleHost), clock.clone(), shards, workers);
-        let place = Place { engine: engine.with_persistence(kept.clone()), kept, clock };
+        let place = Place { engine: Arc::new(engine.with_persistence(kept.clone())), kept, clock };
         let failures = engine::revive_indexes(&place.engine, &configured()).failures;
         assert!(failures.is_empty(), "{failures:?}");
         place

@@ -131,7 +131,7 @@ fn defined(engine: &Engine) -> Vec<String> {
 }
 
 /// Changes keys by itself, in transactions and in scripts. The commands that changed anything.
-fn write(leader: &Place, index: usize, seed: u64) -> BTreeSet<String> {
+pub(crate) fn write(leader: &Place, index: usize, seed: u64) -> BTreeSet<String> {
     let (mut source, mut asker) = (Source::new(seed), leader.asker(index));
     let mut recorded = BTreeSet::new();
     for _ in 0..REQUESTS {

@@ -14,6 +14,8 @@ pub struct WorkerMetrics {
 /// Counters of all workers, and memory in use.
 pub struct Statistics {
     workers: Vec<Arc<WorkerMetrics>>,
+    /// The number of commands.
+    commands: usize,
     /// How busy the server is.
     pub sampler: Sampler,
     /// Unix milliseconds of the last CONFIG RESETSTAT.
@@ -24,13 +26,23 @@ pub struct Statistics {
     pub startup_memory: AtomicU64,
 }
 
+impl WorkerMetrics {
+    fn new(commands: usize) -> Arc<WorkerMetrics> {
+        Arc::new(WorkerMetrics { stats: WorkerStats::new(commands), histograms: Histograms::new(commands) })
+    }
+}
+
 impl Statistics {
+    /// Counters for a thread whose work is not part of the statistics.
+    pub fn uncounted(&self) -> Arc<WorkerMetrics> {
+        WorkerMetrics::new(self.commands)
+    }
+
     /// Creates statistics for so many commands and workers.
     pub fn new(commands: usize, workers: usize, now_ms: u64) -> Statistics {
-        let metrics =
-            || Arc::new(WorkerMetrics { stats: WorkerStats::new(commands), histograms: Histograms::new(commands) });
         Statistics {
-            workers: (0..workers.max(1)).map(|_| metrics()).collect(),
+            workers: (0..workers.max(1)).map(|_| WorkerMetrics::new(commands)).collect(),
+            commands,
             sampler: Sampler::default(),
             since_ms: AtomicU64::new(now_ms),
             peak_memory: AtomicU64::new(0),

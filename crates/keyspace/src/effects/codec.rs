@@ -129,6 +129,16 @@ impl<'a> Decoder<'a> {
         Decoder { reader: Reader::new(bytes), lists: Lists::default() }
     }
 
+    /// Goes on with other bytes.
+    pub fn go_on_with(&mut self, bytes: &'a [u8]) {
+        self.reader = Reader::new(bytes);
+    }
+
+    /// How many bytes are not decoded yet.
+    pub fn bytes_left(&self) -> usize {
+        self.reader.rest().len()
+    }
+
     /// The next effect with the number of its database; `None` at the end.
     #[allow(clippy::should_implement_trait, reason = "it lends, which no iterator can")]
     pub fn next(&mut self) -> Result<Option<(usize, Effect<'_>)>, BadEffect> {

@@ -94,8 +94,8 @@ impl Db {
 
     /// Prefetches the entry of a key.
     #[inline]
-    pub fn prefetch(&self, key: Key<'_>) {
-        self.table.prefetch(key.hash);
+    pub fn prefetch(&self, hash: NameHash) {
+        self.table.prefetch(hash);
         self.parts.prefetch_notes();
     }
 

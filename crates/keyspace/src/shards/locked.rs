@@ -13,7 +13,7 @@ use crate::index::Indexes;
 use crate::interest::readers::{Readers, Tracked};
 use crate::interest::waiters::Awaited;
 use crate::interest::watchers::{KeyState, Watched};
-use crate::storage::{Key, KeyHashes};
+use crate::storage::{Key, KeyHashes, NameHash};
 use crate::types::{Cause, Fate, ValueType};
 use crate::usage::Usage;
 use parking_lot::{Mutex, MutexGuard};
@@ -356,7 +356,7 @@ impl Keyspace {
         }
         for key in keys {
             if let Some(db) = batch.db_of(key.hashes()) {
-                db.prefetch(*key);
+                db.prefetch(key.hash);
             }
         }
         if objects {
@@ -438,11 +438,22 @@ impl<'a> Locked<'a> {
     /// Lends the lock of one key's shard to a command that needs no other.
     #[inline]
     pub fn lend_key(&mut self, key: Key<'_>) -> Locked<'_> {
-        let shard = key.shard(self.shard_count);
+        self.lend_shard(key.shard(self.shard_count))
+    }
+
+    /// Lends the lock of one shard. It must be held.
+    #[inline]
+    pub fn lend_shard(&mut self, shard: usize) -> Locked<'_> {
         let index = self.index_of(shard);
         let mut guards = SmallVec::new();
         guards.push((shard, Guard::Lent(&mut self.guards[index].1)));
         Locked { guards, shard_count: self.shard_count, used_at: self.used_at, garbage: Garbage::default() }
+    }
+
+    /// Prefetches the entry of a key in a shard, which must be locked.
+    #[inline]
+    pub fn prefetch_in(&self, shard: usize, db: usize, hash: NameHash) {
+        self.guards[self.index_of(shard)].1.db(db).prefetch(hash);
     }
 
     /// Gives a command the locks of these keys' shards: lent where they are held here, taken where they are free.

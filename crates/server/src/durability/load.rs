@@ -17,6 +17,9 @@ use std::time::{Duration, Instant};
 
 /// How often the log says how far it is.
 const LOG_EVERY: Duration = Duration::from_secs(1);
+/// How many batches, of how many bytes, are applied together.
+const BATCHES_AT_ONCE: usize = 1024;
+const BYTES_AT_ONCE: usize = 1024 * 1024;
 /// Parts or batches between two looks at the clock.
 const LOOK_EVERY: u64 = 256;
 
@@ -28,10 +31,16 @@ pub(crate) struct Indexes {
 }
 
 /// Reads everything into the engine, and then opens the journal for what comes next.
-pub(crate) fn load(place: &dyn LogPlace, keeper: &Arc<Keeper>, engine: &Arc<Engine>, indexes: &Indexes) -> Result<()> {
+pub(crate) fn load(
+    place: &dyn LogPlace,
+    keeper: &Arc<Keeper>,
+    engine: &Arc<Engine>,
+    indexes: &Indexes,
+    threads: usize,
+) -> Result<()> {
     let mut reading = place.read().with_context(|| format!("{} cannot be read", place.name()))?;
     engine::set_reading(engine, true);
-    let keys = replay(&mut *reading, engine, |loading| keeper.set_loading(loading))?;
+    let keys = replay(&mut *reading, engine, threads, |loading| keeper.set_loading(loading))?;
     engine::set_reading(engine, false);
     revive_indexes(engine, indexes)?;
     let snapshot_bytes = reading.snapshot().map_or(0, |snapshot| snapshot.bytes);
@@ -97,14 +106,19 @@ pub(crate) fn finish_restores(engine: &Engine) {
 }
 
 /// Reads the snapshot and the batches since into the engine. Returns how many keys there are now.
-pub(crate) fn replay(history: &mut dyn History, engine: &Engine, report: impl Fn(Loading)) -> Result<u64> {
+pub(crate) fn replay(
+    history: &mut dyn History,
+    engine: &Arc<Engine>,
+    threads: usize,
+    report: impl Fn(Loading),
+) -> Result<u64> {
     let placement = match history.meta() {
         Some(meta) => {
             Some(Placement::decode(meta).context("the snapshot was written by a version that is not known here")?)
         }
         None => None,
     };
-    let mut replay = Replay::new(engine, placement);
+    let mut replay = Replay::new(engine, placement).on_threads(engine, threads);
     let mut watch = Watch::new(history, report);
     let mut read = 0;
     while let Some(found) = history.next_part()? {
@@ -115,12 +129,20 @@ pub(crate) fn replay(history: &mut dyn History, engine: &Engine, report: impl Fn
         watch.note(history, read);
         delay(engine, entries.into());
     }
-    while let Some(journal::Batch { sequence, payload, .. }) = history.next_batch()? {
-        let applied = replay.batch(sequence.0, payload);
-        applied.map_err(|error| anyhow!("batch {sequence} of the journal cannot be applied: {error}"))?;
-        read += 1;
-        watch.note(history, read);
-        delay(engine, 1);
+    loop {
+        let (mut batches, mut bytes) = (Vec::new(), 0);
+        while batches.len() < BATCHES_AT_ONCE && bytes < BYTES_AT_ONCE {
+            let Some(journal::Batch { sequence, payload, .. }) = history.next_batch()? else { break };
+            bytes += payload.len();
+            batches.push((sequence.0, payload.to_vec()));
+            read += 1;
+            watch.note(history, read);
+        }
+        let Some((last, _)) = batches.last() else { break };
+        let (last, count) = (*last, batches.len());
+        let applied = replay.many(batches);
+        applied.map_err(|error| anyhow!("a batch of the journal up to {last} cannot be applied: {error}"))?;
+        delay(engine, count as u64);
     }
     for failure in engine::revive_functions(engine) {
         tracing::warn!(error = %failure, "functions in the data cannot be called");

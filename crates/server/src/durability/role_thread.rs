@@ -14,7 +14,7 @@ use engine::execution::replay::Replay;
 use engine::persistence::Loading;
 use engine::persistence::journal_state::JournalState;
 use engine::{Engine, Persistence};
-use journal::{Batch, Claim, Follower, LogPlace, OpenedLog};
+use journal::{Claim, Follower, LogPlace, OpenedLog};
 use std::cell::Cell;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -23,11 +23,10 @@ use std::time::{Duration, Instant};
 const LOOK_EVERY: Duration = Duration::from_micros(500);
 const LOOK_EVERY_WHEN_IDLE: Duration = Duration::from_millis(2);
 const IDLE_AFTER: Duration = Duration::from_millis(100);
-/// How many batches are applied between two looks at orders.
+/// How many batches, of how many bytes, are applied between two looks at orders. If there are so many, they are applied
+/// under the same locks.
 const BATCHES_AT_ONCE: usize = 1024;
-/// How many of them are applied under the same locks: enough to fetch their entries from memory together, and few enough
-/// that readers do not wait.
-const BATCHES_UNDER_ONE_LOCK: usize = 32;
+const BYTES_AT_ONCE: usize = 512 * 1024;
 /// How long to wait before the data is loaded anew, if that was of no use the last time.
 const RELOADS_EVERY: Duration = Duration::from_millis(500);
 /// How often the log says that the data cannot be read.
@@ -54,6 +53,8 @@ pub(crate) struct RoleThread {
     pub(crate) indexes: Indexes,
     /// The index of its metrics: as a worker, it applies batches.
     pub(crate) metrics: usize,
+    /// On how many threads it applies batches if there are many.
+    pub(crate) threads: usize,
     /// When it has last begun anew.
     pub(crate) reloaded_at: Cell<Option<Instant>>,
     /// No client is connected that has passed the gates before data began to load.
@@ -81,6 +82,14 @@ pub(super) enum Patience {
     None,
 }
 
+/// What was applied.
+#[derive(Default)]
+struct Applied {
+    batches: usize,
+    /// There were as many as are applied at once.
+    is_more_likely: bool,
+}
+
 /// What it does next.
 pub(super) enum Next {
     Write,
@@ -92,7 +101,7 @@ pub(super) enum Next {
 impl RoleThread {
     /// Loads the data of a server that writes.
     pub(crate) fn load_as_writer(&self) -> Result<()> {
-        load::load(&*self.place, &self.keeper, &self.engine, &self.indexes)?;
+        load::load(&*self.place, &self.keeper, &self.engine, &self.indexes, self.threads)?;
         links::listen(&self.keeper, &*self.place);
         Ok(())
     }
@@ -122,7 +131,7 @@ impl RoleThread {
     pub(crate) fn upgrade(&self, mut follower: Box<dyn Follower>) -> Result<Vec<ListeningSocket>> {
         let mut replay = self.replay();
         // The other one should not end before this one has almost all it needs.
-        while self.apply_some(&mut *follower, &mut replay)? == BATCHES_AT_ONCE {}
+        while self.apply_some(&mut *follower, &mut replay)?.is_more_likely {}
         let began = Instant::now();
         let sockets = links::ask_to_retire(&*self.place)
             .context("the server that writes this log does not make room. Does one run?")?;
@@ -165,7 +174,7 @@ impl RoleThread {
     fn load(&self) -> Result<Box<dyn Follower>> {
         let mut reading = self.place.read_live().with_context(|| format!("{} cannot be read", self.place.name()))?;
         engine::set_reading(&self.engine, true);
-        load::replay(&mut *reading, &self.engine, |loading| self.keeper.set_loading(loading))?;
+        load::replay(&mut *reading, &self.engine, self.threads, |loading| self.keeper.set_loading(loading))?;
         engine::set_reading(&self.engine, false);
         load::revive_indexes(&self.engine, &self.indexes)?;
         let follower = reading.into_follower()?;
@@ -177,7 +186,8 @@ impl RoleThread {
     }
 
     fn replay(&self) -> Replay<'_> {
-        Replay::new(&self.engine, None).go_live(self.engine.worker(self.metrics))
+        let replay = Replay::new(&self.engine, None).on_threads(&self.engine, self.threads);
+        replay.go_live(self.engine.worker(self.metrics))
     }
 
     /// Applies batches until it is told to take over, or has to begin anew.
@@ -196,12 +206,13 @@ impl RoleThread {
                     return Next::Reload;
                 }
             };
-            if applied > 0 {
+            if applied.batches > 0 {
                 applied_at = Instant::now();
             }
-            let within = match (patience, applied) {
-                // There is more. Orders are looked at without a wait.
-                (Patience::None, _) | (_, BATCHES_AT_ONCE) => Duration::ZERO,
+            let within = match patience {
+                Patience::None => Duration::ZERO,
+                // Orders are looked at without a wait.
+                _ if applied.is_more_likely => Duration::ZERO,
                 _ if applied_at.elapsed() > IDLE_AFTER => LOOK_EVERY_WHEN_IDLE,
                 _ => LOOK_EVERY,
             };
@@ -217,35 +228,25 @@ impl RoleThread {
         }
     }
 
-    /// Applies batches that are there. Returns how many.
-    fn apply_some(&self, follower: &mut dyn Follower, replay: &mut Replay<'_>) -> Result<usize> {
-        let (mut count, mut read) = (0, Vec::with_capacity(BATCHES_UNDER_ONE_LOCK));
-        while count < BATCHES_AT_ONCE {
+    /// Applies batches that are there.
+    fn apply_some(&self, follower: &mut dyn Follower, replay: &mut Replay<'_>) -> Result<Applied> {
+        let (mut read, mut bytes, mut time_ms) = (Vec::new(), 0, 0);
+        while read.len() < BATCHES_AT_ONCE && bytes < BYTES_AT_ONCE {
             match follower.try_next() {
                 Ok(Some(batch)) => {
-                    count += 1;
-                    read.push(batch);
-                    if read.len() == BATCHES_UNDER_ONE_LOCK {
-                        self.apply(replay, &read)?;
-                        read.clear();
-                    }
+                    (bytes, time_ms) = (bytes + batch.payload.len(), batch.time_ms);
+                    read.push((batch.sequence.0, batch.payload));
                 }
                 Ok(None) => break,
                 Err(error) => return Err(error).context("the journal cannot be followed"),
             }
         }
-        self.apply(replay, &read)?;
-        Ok(count)
-    }
-
-    fn apply(&self, replay: &mut Replay<'_>, batches: &[Batch]) -> Result<()> {
-        let Some(last) = batches.last() else { return Ok(()) };
-        let together: Vec<(u64, &[u8])> =
-            batches.iter().map(|batch| (batch.sequence.0, batch.payload.as_slice())).collect();
-        let applied = replay.batches(&together);
-        applied.map_err(|error| anyhow!("a batch up to {} cannot be applied: {error}", last.sequence))?;
-        self.keeper.roles.set_applied(last.sequence.0, last.time_ms);
-        Ok(())
+        let Some((last, _)) = read.last() else { return Ok(Applied::default()) };
+        let (last, batches) = (*last, read.len());
+        let applied = replay.many(read);
+        applied.map_err(|error| anyhow!("a batch up to {last} cannot be applied: {error}"))?;
+        self.keeper.roles.set_applied(last, time_ms);
+        Ok(Applied { batches, is_more_likely: batches == BATCHES_AT_ONCE || bytes >= BYTES_AT_ONCE })
     }
 
     /// Does what a follower is told. Returns the follower if it goes on.
@@ -266,7 +267,7 @@ impl RoleThread {
             }
         };
         // The writer stops for what is left when it is asked: that should be little.
-        while matches!(self.apply_some(&mut *follower, replay), Ok(BATCHES_AT_ONCE)) {}
+        while self.apply_some(&mut *follower, replay).is_ok_and(|applied| applied.is_more_likely) {}
         let handed = match self.ask_for_log(manner) {
             Ok(handed) => handed,
             Err(reason) => {
@@ -337,7 +338,7 @@ impl RoleThread {
     fn take_over(&self, mut follower: Box<dyn Follower>, replay: &mut Replay<'_>, manner: Manner) -> Result<OpenedLog> {
         self.acquire(manner)?;
         follower.begin_epoch().context("the other writer cannot be fenced")?;
-        while self.apply_some(&mut *follower, replay)? > 0 {}
+        while self.apply_some(&mut *follower, replay)?.batches > 0 {}
         follower.into_log().context("the journal cannot be opened for writing")
     }
 

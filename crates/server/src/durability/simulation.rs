@@ -94,6 +94,7 @@ impl Server {
             engine: engine_of,
             indexes,
             metrics: 1,
+            threads: 1,
             reloaded_at: Default::default(),
             has_dropped_clients: Default::default(),
         };

@@ -97,6 +97,7 @@ pub(crate) fn run(loaded: Loaded, beginning: Beginning) -> Result<()> {
             engine: engine.clone(),
             indexes,
             metrics,
+            threads: workers,
             reloaded_at: Cell::new(None),
             has_dropped_clients: Cell::new(false),
         };

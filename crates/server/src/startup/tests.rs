@@ -98,7 +98,7 @@ fn a_start_reads_any_history() {
     keeper.write_all();
     let mut history = Batches { follow: log.follow(Sequence(1), FollowUpTo::Written), batch: None };
     let (second, _) = engine_and_keeper();
-    let keys = replay(&mut history, &second, |_| {}).unwrap();
+    let keys = replay(&mut history, &second, 2, |_| {}).unwrap();
     assert_eq!(keys, 3);
     assert_reads(&second);
 }

@@ -35,11 +35,16 @@ struct Opened {
     _place: Arc<dyn LogPlace>,
 }
 
+/// On how many threads the journal is read.
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 fn open(dir: &Path, log_level: LogLevelHandle) -> Result<Opened> {
     let place = LogUrl::Directory(dir.to_owned()).shared()?;
     let (engine, _) = offline(dir, log_level)?;
     let mut history = place.read()?;
-    durability::replay(&mut *history, &engine, |_| {})?;
+    durability::replay(&mut *history, &engine, threads(), |_| {})?;
     durability::undo_forks(&engine);
     durability::finish_restores(&engine);
     Ok(Opened { engine, history, _place: place })
@@ -192,7 +197,8 @@ impl std::fmt::Display for LeftOut {
 fn import_into(file: &Path, dir: &Path, skip_unsupported: bool, log_level: LogLevelHandle) -> Result<()> {
     let place = LogUrl::Directory(dir.to_owned()).own()?;
     let (engine, keeper) = offline(dir, log_level)?;
-    durability::load(&*place, &keeper, &engine, &Indexes { configured: ConfiguredIndexes::none(), swept: Vec::new() })?;
+    let indexes = Indexes { configured: ConfiguredIndexes::none(), swept: Vec::new() };
+    durability::load(&*place, &keeper, &engine, &indexes, threads())?;
     let report = import::with_progress_bar(&engine, file)?;
     keeper.snapshots.take_now().map_err(anyhow::Error::msg).context("what was read could not be written")?;
     keeper.close().map_err(anyhow::Error::msg)?;

@@ -4,8 +4,14 @@
 //! A batch is applied as a whole, under all its locks, and published as if its commands had run here: to watchers,
 //! client-side caches, waiters and subscribers of notifications. So a follower can answer reads meanwhile, and each
 //! reply shows a state between two batches. A start works the same way, without clients; only definitions take effect
-//! once, at the end, instead of with each batch.
+//! once, at the end, instead of with each batch. Many batches at once can be applied by several threads
+//! ([`threads`]).
 
+mod stamps;
+mod threads;
+
+use self::stamps::Stamps;
+use self::threads::Appliers;
 use crate::commit;
 use crate::engine::Engine;
 use crate::recorder::Recorder;
@@ -15,14 +21,22 @@ use crate::walk::{Placement, SnapshotPart};
 use crate::worker::Worker;
 use keyspace::effects::codec::Decoder;
 use keyspace::garbage::Garbage;
-use keyspace::{BadEffect, Effect, Key, Locked, NameHasher, Touches, Usage};
+use keyspace::{BadEffect, Effect, Locked, Touches, Usage};
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// Rebuilds a keyspace, from the parts of a snapshot and then from batches in their order.
 pub struct Replay<'e> {
     engine: &'e Engine,
     worker: Worker,
-    stamps: Stamps,
+    stamps: Arc<Stamps>,
+    manner: Manner,
+    appliers: Option<Appliers>,
+}
+
+/// How effects are applied.
+#[derive(Clone, Copy)]
+struct Manner {
     /// The time of last use for recovered keys, and how use is recorded. Not part of the state.
     used: (u64, Usage),
     /// Clients read during the replay: a definition takes effect at once.
@@ -40,7 +54,8 @@ impl<'e> Replay<'e> {
     /// snapshot. Call `revive_functions` and `revive_indexes` afterwards, so that definitions take effect.
     pub fn new(engine: &'e Engine, placement: Option<Placement>) -> Replay<'e> {
         let used = (engine.clock.unix_us() / 1000, engine.usage(&mut fastrand::Rng::with_seed(0)));
-        Replay { engine, worker: engine.worker(0), stamps: Stamps::new(placement), used, is_live: false }
+        let manner = Manner { used, is_live: false };
+        Replay { engine, worker: engine.worker(0), stamps: Arc::new(Stamps::new(placement)), manner, appliers: None }
     }
 
     /// Lets clients read from now on. The engine is a follower until `end_following`. The state so far is complete and
@@ -49,13 +64,13 @@ impl<'e> Replay<'e> {
     pub fn go_live(mut self, worker: Worker) -> Replay<'e> {
         self.engine.restrictions.set_following(true);
         self.worker = worker;
-        self.is_live = true;
+        self.manner.is_live = true;
         self
     }
 
     /// Applies a part of the snapshot. Parts of a shard must come in order.
     pub fn part(&mut self, part: SnapshotPart, keys: &[u8]) -> Result<(), BadEffect> {
-        self.stamps.add(part)?;
+        Arc::get_mut(&mut self.stamps).expect("no thread applies batches yet").add(part)?;
         let thresholds = self.engine.thresholds();
         let mut effects = Decoder::new(keys);
         while let Some((db, effect)) = effects.next()? {
@@ -82,9 +97,8 @@ impl<'e> Replay<'e> {
     /// keyspace.
     pub fn batches(&mut self, batches: &[(u64, &[u8])]) -> Result<(), BadEffect> {
         let engine = self.engine;
-        if self.is_live {
-            let first = batches.first().map_or(u64::MAX, |(sequence, _)| *sequence);
-            assert!(first > self.stamps.newest, "clients read before all parts of the snapshot were of one state");
+        self.assert_newer(batches.first().map_or(u64::MAX, |(sequence, _)| *sequence));
+        if self.manner.is_live {
             engine.begin(&mut self.worker);
         }
         let mut shards = SmallVec::new();
@@ -117,18 +131,19 @@ impl<'e> Replay<'e> {
         Ok(())
     }
 
+    /// While clients read, a batch must be newer than the snapshot.
+    fn assert_newer(&self, sequence: u64) {
+        let is_newer = sequence > self.stamps.newest;
+        assert!(!self.manner.is_live || is_newer, "clients read before all parts of the snapshot were of one state");
+    }
+
     /// Applies a batch whose shards are locked. Returns what it has removed.
     fn apply_locked(&mut self, sequence: u64, batch: &[u8], locked: &mut Locked<'_>) -> Result<Garbage, BadEffect> {
         let engine = self.engine;
-        let stats = &self.worker.metrics.stats;
-        let mut view = View::new(locked.lend(), 0, self.worker.now_ms, self.used.1, stats).without_touching();
-        if self.is_live {
-            view.notify_through(&self.worker.batch.notifications, engine.settings.notify_keyspace_events().published());
-        }
-        let mut keys = view.into_follower(engine);
+        let mut keys = self.manner.recorder(engine, &self.worker, locked);
         let mut effects = Decoder::new(batch);
         while let Some((db, effect)) = effects.next()? {
-            self.apply(&mut keys, sequence, db, &effect)?;
+            apply(&mut keys, &self.stamps, sequence, db, &effect, self.manner)?;
         }
         // The changes are not counted: they were made elsewhere, and at a start the worker's counters have another
         // writer.
@@ -152,45 +167,64 @@ impl<'e> Replay<'e> {
         Ok(Need::Some(shards))
     }
 
-    /// Applies an effect to the keys whose snapshot part is older than it.
-    fn apply(&self, keys: &mut Recorder<'_>, sequence: u64, db: usize, effect: &Effect<'_>) -> Result<(), BadEffect> {
-        let mut replay = || match keys.view().locked().fits(db, effect) {
-            true => {
-                keys.replay(db, effect, self.is_live);
-                Ok(())
-            }
-            false => Err(BadEffect::WrongType),
-        };
-        if sequence > self.stamps.newest {
-            return replay();
-        }
-        let is_newer = |name: &[u8]| sequence > self.stamps.of(name);
-        match effect.touches(db) {
-            Touches::Keys(touches) => {
-                let newer = touches.iter().filter(|touch| is_newer(touch.key.name)).count();
-                if newer > 0 && newer < touches.len() {
-                    // While a snapshot was written, no batch referred from one key to another, so the snapshot has both
-                    // keys or none.
-                    return Err(BadEffect::OutOfRange);
-                }
-                if newer > 0 {
-                    replay()?;
-                }
-            }
-            Touches::Emptied(_) | Touches::Swapped(..) => keys.apply_where(db, effect, is_newer),
-            Touches::Definition(_) => {
-                if sequence > self.stamps.of_definitions() {
-                    replay()?;
-                }
-            }
-        }
-        Ok(())
-    }
-
     fn used_now<'l>(&self, locked: Locked<'l>) -> Locked<'l> {
-        let (now_ms, usage) = self.used;
+        let (now_ms, usage) = self.manner.used;
         locked.at(now_ms, usage)
     }
+}
+
+impl Manner {
+    /// What effects are applied to.
+    fn recorder<'a>(self, engine: &'a Engine, worker: &'a Worker, locked: &'a mut Locked<'_>) -> Recorder<'a> {
+        let (notifications, stats) = (&worker.batch.notifications, &worker.metrics.stats);
+        let mut view = View::new(locked.lend(), 0, worker.now_ms, self.used.1, stats).without_touching();
+        if self.is_live {
+            view.notify_through(notifications, engine.settings.notify_keyspace_events().published());
+        }
+        view.into_follower(engine)
+    }
+}
+
+/// Applies an effect to the keys whose snapshot part is older than it.
+fn apply(
+    keys: &mut Recorder<'_>,
+    stamps: &Stamps,
+    sequence: u64,
+    db: usize,
+    effect: &Effect<'_>,
+    manner: Manner,
+) -> Result<(), BadEffect> {
+    let mut replay = || match keys.view().locked().fits(db, effect) {
+        true => {
+            keys.replay(db, effect, manner.is_live);
+            Ok(())
+        }
+        false => Err(BadEffect::WrongType),
+    };
+    if sequence > stamps.newest {
+        return replay();
+    }
+    let is_newer = |name: &[u8]| sequence > stamps.of(name);
+    match effect.touches(db) {
+        Touches::Keys(touches) => {
+            let newer = touches.iter().filter(|touch| is_newer(touch.key.name)).count();
+            if newer > 0 && newer < touches.len() {
+                // While a snapshot was written, no batch referred from one key to another, so the snapshot has both
+                // keys or none.
+                return Err(BadEffect::OutOfRange);
+            }
+            if newer > 0 {
+                replay()?;
+            }
+        }
+        Touches::Emptied(_) | Touches::Swapped(..) => keys.apply_where(db, effect, is_newer),
+        Touches::Definition(_) => {
+            if sequence > stamps.of_definitions() {
+                replay()?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Begins to fetch the entries of a batch from memory.
@@ -198,49 +232,8 @@ fn prefetch(locked: &Locked<'_>, batch: &[u8]) -> Result<(), BadEffect> {
     let mut effects = Decoder::new(batch);
     while let Some((db, effect)) = effects.next()? {
         if let Touches::Keys(touches) = effect.touches(db) {
-            touches.iter().for_each(|touch| locked.db(touch.db, touch.key).prefetch(touch.key));
+            touches.iter().for_each(|touch| locked.db(touch.db, touch.key).prefetch(touch.key.hash));
         }
     }
     Ok(())
-}
-
-/// The sequence numbers up to which the parts of a snapshot are complete.
-struct Stamps {
-    hasher: NameHasher,
-    /// By shard of the process that wrote it: the last position of each part, and its sequence number.
-    shards: Vec<Vec<(u32, u64)>>,
-    /// The newest sequence number of any part.
-    newest: u64,
-}
-
-impl Stamps {
-    fn new(placement: Option<Placement>) -> Stamps {
-        let placement = placement.unwrap_or(Placement { family: NameHasher::FAMILY, seed: 0, shards: 1 });
-        let hasher = NameHasher::of_family(placement.family, placement.seed);
-        let hasher = hasher.expect("a placement that was decoded is of a known family");
-        Stamps { hasher, shards: vec![Vec::new(); placement.shards as usize], newest: 0 }
-    }
-
-    fn add(&mut self, part: SnapshotPart) -> Result<(), BadEffect> {
-        let shard = self.shards.get_mut(part.shard as usize).ok_or(BadEffect::OutOfRange)?;
-        if shard.last().is_some_and(|(end, _)| *end >= part.end) {
-            return Err(BadEffect::OutOfRange);
-        }
-        shard.push((part.end, part.sequence));
-        self.newest = self.newest.max(part.sequence);
-        Ok(())
-    }
-
-    /// The sequence number up to which the snapshot has definitions: that of its first part.
-    fn of_definitions(&self) -> u64 {
-        self.shards[0].first().map_or(0, |(_, sequence)| *sequence)
-    }
-
-    /// The sequence number up to which the snapshot has a key.
-    fn of(&self, name: &[u8]) -> u64 {
-        let key = Key::hashed_by(&self.hasher, name);
-        let shard = &self.shards[key.shard(self.shards.len())];
-        let part = shard.partition_point(|(end, _)| *end < key.hash.position());
-        shard.get(part).map_or(0, |(_, sequence)| *sequence)
-    }
 }
