@@ -86,9 +86,9 @@ impl Sessions {
         }
     }
 
-    /// Continues a session that this program, or an earlier one, has opened. Its requests are numbered from
-    /// `next_request_id` on: the same command under the same number gets the same reply. Requests of the earlier
-    /// program with lower numbers can be sent again by [`Session::prepare_as`]. A session that is gone is
+    /// Continues a session that this program, or an earlier one, has opened. Its new requests are numbered from
+    /// `next_request_id` on: one more than the highest number that was used. A request of the earlier program is made
+    /// again by [`Session::prepare_as`] with its number, before the session sends others. A session that is gone is
     /// [`Error::SessionLost`].
     pub async fn resume(
         &self,

@@ -53,8 +53,9 @@ export class Sessions {
   }
 
   /**
-   * Goes on with a session that this program, or one before it, has opened. Its requests are numbered from `nextRequestId` on: the same
-   * command under the number that it had gets the reply that it had. A session that is gone is a SessionLostError.
+   * Goes on with a session that this program, or one before it, has opened. Its new requests are numbered from `nextRequestId` on: one
+   * more than the highest number that was used. A request of the earlier program is made again by `session.prepare` with its number,
+   * before the session sends others. A session that is gone is a SessionLostError.
    */
   async resume(sessionId: string, nextRequestId: number, options: Pick<OpenOptions, 'retryForMs'> = {}): Promise<Session> {
     const isAlive = flag(await this.#connection.ask(['SESSION.ALIVE', sessionId]));

@@ -377,8 +377,9 @@ class Sessions:
             await sleep(pause)
 
     async def resume(self, session_id: Key, next_request_id: int, *, retry_for_ms: int = RETRY_FOR_MS) -> Session:
-        """Goes on with a session that this program, or one before it, has opened. Its requests are numbered from `next_request_id` on: the same
-        command under the number that it had gets the reply that it had. A session that is gone is a SessionLostError."""
+        """Goes on with a session that this program, or one before it, has opened. Its new requests are numbered from `next_request_id` on: one
+        more than the highest number that was used. A request of the earlier program is made again by `Session.prepare` with its number, before
+        the session sends others. A session that is gone is a SessionLostError."""
         requests = SessionRequests(name_of(session_id))
         info = await self._connections.ask(requests.info()) if await self._connections.ask(requests.alive()) else None
         if info is None:
