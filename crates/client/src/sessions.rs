@@ -148,12 +148,13 @@ impl Sessions {
     }
 
     /// Returns every pushed request that was last sent before this time, in unix milliseconds, oldest first, at most
-    /// `limit`, and marks them as sent now. Of two callers one gets a request. It sends nothing itself.
+    /// `limit`, and marks them as sent now. Of two callers one gets a request. It sends nothing itself. A time in the
+    /// future means now.
     pub async fn retry(&self, before_ms: u64, limit: usize) -> Result<Vec<RetriedRequest>, Error> {
         self.ask(cmd("SESSION.RETRY").arg(before_ms).arg("LIMIT").arg(limit)).await
     }
 
-    /// True when [`Sessions::retry`] would find a request.
+    /// True when [`Sessions::retry`] with this time would find a request.
     pub async fn has_retry(&self, before_ms: u64) -> Result<bool, Error> {
         self.ask(cmd("SESSION.HASRETRY").arg(before_ms)).await
     }

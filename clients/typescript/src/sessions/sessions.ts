@@ -99,15 +99,15 @@ export class Sessions {
   }
 
   /**
-   * Every pushed request that was last sent before this time, in unix milliseconds, the oldest first, and marks them as sent now. Of two
-   * callers one gets a request. It sends nothing itself.
+   * Every pushed request that was last sent before this time, in unix milliseconds, the oldest first, at most `limit` (1,000 if it is
+   * not given), and marks them as sent now. Of two callers one gets a request. It sends nothing itself. A time in the future means now.
    */
   async retry(beforeMs: number, limit?: number): Promise<RetriedRequest[]> {
     const words = ['SESSION.RETRY', whole(beforeMs, 'beforeMs'), ...(limit === undefined ? [] : ['LIMIT', whole(limit, 'limit')])];
     return readRetried(await this.#connection.ask(words));
   }
 
-  /** Whether `retry` would find any. */
+  /** Whether `retry` with this time would find any. */
   async hasRetry(beforeMs: number): Promise<boolean> {
     return flag(await this.#connection.ask(['SESSION.HASRETRY', whole(beforeMs, 'beforeMs')]));
   }

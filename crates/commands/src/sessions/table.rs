@@ -54,7 +54,7 @@ pub(super) const COMMANDS: &[Command] = &[
     read("session.hasretry", exactly(2), Keys::WALK, retry::has_retry)
         .searches(reach::reads_sessions)
         .tips(&["nondeterministic_output"])
-        .own_doc("0.1.0", "Returns whether a request to a client was last sent before a time and is pending.")
+        .own_doc("0.1.0", "Returns whether SESSION.RETRY with this time would find a request; marks nothing.")
         .complexity("O(1)")
         .arguments(&[arg::integer("milliseconds")]),
     definition("session.hook", at_least(1), hooks::hook)
@@ -124,7 +124,7 @@ pub(super) const COMMANDS: &[Command] = &[
     definition("session.retry", at_least(2), retry::retry)
         .searches(reach::retries)
         .tips(&["nondeterministic_output"])
-        .own_doc("0.1.0", "Returns requests last sent before a time, oldest first, and marks them as sent now.")
+        .own_doc("0.1.0", "Returns and marks requests last sent before a time, oldest first, up to LIMIT (1000).")
         .complexity("O(log(N)+M) for N sessions and M requests returned; in slices, while other commands go on")
         .arguments(&[arg::integer("milliseconds"), arg::integer("limit").after("LIMIT").optional()]),
 ];

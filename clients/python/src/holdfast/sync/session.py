@@ -414,12 +414,12 @@ class Sessions:
                 return
 
     def retry(self, before_ms: int, limit: int | None = None) -> list[RetriedRequest]:
-        """Every pushed request that was last sent before this time, in unix milliseconds, the oldest first, and marks them as sent now. Of two
-        callers one gets a request. It sends nothing itself."""
+        """Every pushed request that was last sent before this time, in unix milliseconds, the oldest first, at most `limit` (1,000 if it is not
+        given), and marks them as sent now. Of two callers one gets a request. It sends nothing itself. A time in the future means now."""
         return self._connections.ask(sessions.retry(before_ms, limit))
 
     def has_retry(self, before_ms: int) -> bool:
-        """Whether `retry` would find any."""
+        """Whether `retry` with this time would find any."""
         return self._connections.ask(sessions.has_retry(before_ms))
 
     def hook(self, hook: Hook) -> str | None:
