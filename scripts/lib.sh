@@ -21,7 +21,8 @@ install_missing_packages() {
         apt-get install -qy --no-install-recommends "${missing_packages[@]}"
 }
 
-node_is_new_enough() { node -e 'process.exit(parseInt(process.versions.node) < 20)' && command -v npm; } >/dev/null 2>&1
+# A number, because process.exit refuses a boolean from Node.js 20 on.
+node_is_new_enough() { node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' && command -v npm; } >/dev/null 2>&1
 
 make_venv() {
     [[ -x $1/bin/pip ]] || python3 -m venv --clear "$1"

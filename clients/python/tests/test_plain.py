@@ -99,6 +99,20 @@ async def test_an_exchange(plain: Any) -> None:
         await plain.exchange("r", Exchange(set={"at": 1}, stamp={"at": 1}))
 
 
+async def test_a_lifetime_that_is_over_is_refused(plain: Any) -> None:
+    await plain.put("r", {"a": 1})
+    for lifetime in (Lifetime(ms=0), Lifetime(ms=-5), Lifetime(until_ms=0)):
+        for request in (
+            plain.put("r", {"a": 2}, lifetime=lifetime), plain.put("r", {"a": 2}, lifetime=lifetime, replace=True),
+            plain.exchange("r", Exchange(set={"a": 2}, lifetime=lifetime)),
+            plain.exchange("r", Exchange(expected={"a": 9}, set={"a": 2}, lifetime=lifetime)),
+        ):  # fmt: skip
+            with pytest.raises(ServerError):
+                await request
+    record = await plain.get("r")
+    assert (record.to_dict(), record.ttl_ms) == ({"a": "1"}, None)
+
+
 async def test_a_key_of_another_type_is_left_alone(plain: Any, face: Face) -> None:
     await face.command(plain.client, "SET", "s", "x")
     for request in (

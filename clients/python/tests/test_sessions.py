@@ -257,6 +257,38 @@ async def test_a_request_that_was_prepared_is_made_again_after_a_restart(session
     assert (await again.info()).low > unsent.id
 
 
+async def test_a_session_is_resumed_with_the_number_of_its_next_new_request(sessions: Any) -> None:
+    session = await sessions.open()
+    await session.call("INCR", "n")
+    request = session.prepare("INCR", "n")
+    stored = (session.id, request.id, request.words)  # before it is sent
+    assert await request.send() == 2
+
+    again = await sessions.resume(stored[0], stored[1] + 1)
+    assert again.next_request_id == 3
+    repeated = again.prepare(*stored[2], request_id=stored[1])
+    with pytest.raises(ValueError):
+        again.prepare("INCR", "m", request_id=stored[1])
+    assert await again.call("INCR", "n") == 3  # under the number 3; the reply of 2 is kept
+    assert await repeated.send() == 2  # it had run
+
+    # With the number of the stored request itself it is the same, as long as that is prepared first.
+    same = await sessions.resume(stored[0], stored[1])
+    assert same.next_request_id == 2
+    assert await same.prepare(*stored[2], request_id=stored[1]).send() == 2
+    assert same.next_request_id == 3
+
+    # Another request under that number, or one whose reply was dropped, does not run.
+    other = await sessions.resume(stored[0], 9)
+    with pytest.raises(MismatchError):
+        await other.prepare("INCR", "m", request_id=stored[1]).send()
+    await again.call("INCR", "n")
+    with pytest.raises(EvictedError):
+        await other.prepare("INCR", "n", request_id=stored[1]).send()
+    assert await sessions.info(stored[0]) is not None
+    assert await again.call("GET", "n") == b"4"
+
+
 @pytest.mark.parametrize("face", [Face(is_async=True)], ids=["asyncio"])  # a thread cannot be given up
 async def test_a_prepared_request_that_is_cancelled_can_be_sent_again(sessions: Any, connect: Any, proxy: Proxy, face: Face) -> None:
     session = await (await connect(url=proxy.url, response_timeout_ms=500)).sessions.open()

@@ -253,6 +253,35 @@ for (const RESP of [2, 3] as const) {
       await assert.rejects(sessions.resume(id, next), SessionLostError);
     });
 
+    test('a session is resumed with the number of its next new request', async () => {
+      const session = await sessions.open();
+      await session.call(['INCR', 'n']);
+      const words = ['INCR', 'n'] as const;
+      const request = session.prepare(words);
+      const [id, requestId] = [session.id, request.id]; // stored before it is sent
+      assert.equal(await request.send(), '2');
+
+      const again = await sessions.resume(id, requestId + 1);
+      assert.equal(again.nextRequestId, 3);
+      const repeated = again.prepare(words, { requestId });
+      assert.throws(() => again.prepare(['INCR', 'm'], { requestId }), RangeError);
+      assert.equal(await again.call(['INCR', 'n']), '3'); // under the number 3; the reply of 2 is kept
+      assert.equal(await repeated.send(), '2'); // it had run
+
+      // With the number of the stored request itself it is the same, as long as that is prepared first.
+      const same = await sessions.resume(id, requestId);
+      assert.equal(same.nextRequestId, 2);
+      assert.equal(await same.prepare(words, { requestId }).send(), '2');
+      assert.equal(same.nextRequestId, 3);
+
+      // Another request under that number, or one whose reply was dropped, does not run.
+      const other = await sessions.resume(id, 9);
+      await assert.rejects(other.prepare(['INCR', 'm'], { requestId }).send(), MismatchError);
+      await again.call(['INCR', 'n']);
+      await assert.rejects(other.prepare(words, { requestId }).send(), EvictedError);
+      assert.equal(String(await again.call(['GET', 'n'])), '4');
+    });
+
     test('pushed requests are served in order and acknowledged', async () => {
       const session = await sessions.open();
       for (const n of [1, 2, 3]) assert.equal(await sessions.push(session.id, `${n}`), n);

@@ -86,9 +86,9 @@ impl Sessions {
         }
     }
 
-    /// Continues a session that this program, or an earlier one, has opened. Its requests are numbered from
-    /// `next_request_id` on: the same command under the same number gets the same reply. Requests of the earlier
-    /// program with lower numbers can be sent again by [`Session::prepare_as`]. A session that is gone is
+    /// Continues a session that this program, or an earlier one, has opened. Its new requests are numbered from
+    /// `next_request_id` on: one more than the highest number that was used. A request of the earlier program is made
+    /// again by [`Session::prepare_as`] with its number, before the session sends others. A session that is gone is
     /// [`Error::SessionLost`].
     pub async fn resume(
         &self,
@@ -148,12 +148,13 @@ impl Sessions {
     }
 
     /// Returns every pushed request that was last sent before this time, in unix milliseconds, oldest first, at most
-    /// `limit`, and marks them as sent now. Of two callers one gets a request. It sends nothing itself.
+    /// `limit`, and marks them as sent now. Of two callers one gets a request. It sends nothing itself. A time in the
+    /// future means now.
     pub async fn retry(&self, before_ms: u64, limit: usize) -> Result<Vec<RetriedRequest>, Error> {
         self.ask(cmd("SESSION.RETRY").arg(before_ms).arg("LIMIT").arg(limit)).await
     }
 
-    /// True when [`Sessions::retry`] would find a request.
+    /// True when [`Sessions::retry`] with this time would find a request.
     pub async fn has_retry(&self, before_ms: u64) -> Result<bool, Error> {
         self.ask(cmd("SESSION.HASRETRY").arg(before_ms)).await
     }

@@ -34,17 +34,18 @@ fn the_page_lists_every_command() {
 #[test]
 fn a_page_is_a_table_for_each_group() {
     let documented = |name: &str| registry().find_full(name.as_bytes()).unwrap();
-    let rendered = page(&[documented("hget"), documented("config|get"), documented("hdel")]);
+    let rendered = page(&[documented("hget"), documented("config|get"), documented("hdel"), documented("hcas")]);
     let lines: Vec<&str> = rendered.lines().filter(|line| line.starts_with(['#', '|'])).collect();
     let expected = [
         "# Commands",
         "## Hash",
-        "| command | what it does | since Redis |",
+        "| command | what it does | since |",
         "| --- | --- | --- |",
+        &format!("| `HCAS` | {} | Holdfast 0.1.0 |", documented("hcas").command.docs.summary),
         &format!("| `HDEL` | {} | 2.0.0 |", documented("hdel").command.docs.summary),
         &format!("| `HGET` | {} | 2.0.0 |", documented("hget").command.docs.summary),
         "## Server",
-        "| command | what it does | since Redis |",
+        "| command | what it does | since |",
         "| --- | --- | --- |",
         &format!("| `CONFIG GET` | {} | 2.0.0 |", documented("config|get").command.docs.summary),
     ];
@@ -65,16 +66,18 @@ fn page(rows: &[&CommandRow]) -> String {
     let mut page = format!(
         "# Commands\n\n\
          The {} commands of this version, subcommands counted, in Redis's groups. The last column is the version of\n\
-         Redis that had the command first. `COMMAND DOCS name` tells more of each.\n\n\
+         Redis that had the command first, or, for commands that Redis does not have, the version of Holdfast.\n\
+         `COMMAND DOCS name` tells more of each.\n\n\
          A test writes this page from the command table: `{BLESS}=1 cargo test -p engine --test commands_doc`.\n",
         rows.len()
     );
     for (group, commands) in groups {
         let title = group[..1].to_uppercase() + &group[1..];
-        let _ = write!(page, "\n## {title}\n\n| command | what it does | since Redis |\n| --- | --- | --- |\n");
+        let _ = write!(page, "\n## {title}\n\n| command | what it does | since |\n| --- | --- | --- |\n");
         for (name, doc) in commands {
             let (name, summary) = (name.replace('|', " ").to_uppercase(), doc.summary.replace('|', "\\|"));
-            let _ = writeln!(page, "| `{name}` | {summary}{} | {} |", deprecation(doc), doc.since);
+            let product = if doc.is_own { "Holdfast " } else { "" };
+            let _ = writeln!(page, "| `{name}` | {summary}{} | {product}{} |", deprecation(doc), doc.since);
         }
     }
     page
@@ -105,6 +108,19 @@ fn every_command_of_redis_is_built_or_said_to_be_missing() {
         let is_built = registry().find_full(name.as_bytes()).is_some();
         assert!(is_built || is_missing(name), "{name} is neither built nor said to be missing");
         assert!(!is_built || !is_missing(name), "{name} is built, and said to be missing");
+    }
+}
+
+#[test]
+fn commands_that_redis_does_not_have_say_since_which_holdfast() {
+    for row in registry().rows() {
+        let (name, docs) = (&row.full_name, &row.command.docs);
+        let is_in_redis_7_0 = REDIS.lines().any(|line| line == name);
+        // Redis has no command with a dot in its name.
+        assert!(docs.is_own || !name.contains('.'), "{name}: use own_doc, with a version of Holdfast");
+        assert!(!docs.is_own || !is_in_redis_7_0, "{name} is a command of Redis: use doc");
+        let is_later = ["7.2.0", "7.4.0", "8.0.0"].contains(&docs.since);
+        assert!(docs.is_own || is_in_redis_7_0 || is_later, "{name}: since Redis {}?", docs.since);
     }
 }
 

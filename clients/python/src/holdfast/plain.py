@@ -60,6 +60,7 @@ if #stamps > 0 then
         set[#set + 1] = string.format('%.0f', time)
     end
 end
+if (lifetime == 'PX' or lifetime == 'PXAT') and tonumber(ms) <= 0 then return redis.error_reply('ERR invalid expire time') end
 local holds = 1
 for i = 1, #expected, 2 do
     if redis.call('HGET', key, expected[i]) ~= expected[i + 1] then holds = 0 end

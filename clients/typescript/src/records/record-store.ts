@@ -50,8 +50,8 @@ export interface Swept extends NamedKey {
 const PAGE = 500;
 
 /**
- * Records of a server. On a plain Redis or Valkey `get`, `put`, `delete`, `getField`, `setField`, `setFields`, `compareAndSwap` and
- * `scan` work too; the rest is a NeedsHoldfastError. Keys are text or bytes.
+ * Records of a server. On a plain Redis or Valkey `get`, `put`, `delete`, `getField`, `setField`, `setFields`, `compareAndSwap`,
+ * `exchange` and `scan` work too, with the same results; the rest is a NeedsHoldfastError. Keys are text or bytes.
  */
 export class RecordStore {
   readonly #asker: Asker;
@@ -108,8 +108,8 @@ export class RecordStore {
 
   /** Changes a record if it holds what is expected, in one step. */
   async exchange(key: Key, exchange: Exchange): Promise<Outcome> {
-    this.#needs('hcas');
-    const [applied, values] = list(await this.#asker.ask(exchangeWords(key, exchange)));
+    const words = this.#asker.knows('hcas') ? exchangeWords(key, exchange) : plainRedis.exchangeWords(key, exchange);
+    const [applied, values] = list(await this.#asker.ask(words));
     const current = list(values);
     const there = entries(exchange.if ?? {}).flatMap(([name], i): [string, Buffer][] => {
       const value = current[i];

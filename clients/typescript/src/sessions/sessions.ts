@@ -53,8 +53,9 @@ export class Sessions {
   }
 
   /**
-   * Goes on with a session that this program, or one before it, has opened. Its requests are numbered from `nextRequestId` on: the same
-   * command under the number that it had gets the reply that it had. A session that is gone is a SessionLostError.
+   * Goes on with a session that this program, or one before it, has opened. Its new requests are numbered from `nextRequestId` on: one
+   * more than the highest number that was used. A request of the earlier program is made again by `session.prepare` with its number,
+   * before the session sends others. A session that is gone is a SessionLostError.
    */
   async resume(sessionId: string, nextRequestId: number, options: Pick<OpenOptions, 'retryForMs'> = {}): Promise<Session> {
     const isAlive = flag(await this.#connection.ask(['SESSION.ALIVE', sessionId]));
@@ -98,15 +99,15 @@ export class Sessions {
   }
 
   /**
-   * Every pushed request that was last sent before this time, in unix milliseconds, the oldest first, and marks them as sent now. Of two
-   * callers one gets a request. It sends nothing itself.
+   * Every pushed request that was last sent before this time, in unix milliseconds, the oldest first, at most `limit` (1,000 if it is
+   * not given), and marks them as sent now. Of two callers one gets a request. It sends nothing itself. A time in the future means now.
    */
   async retry(beforeMs: number, limit?: number): Promise<RetriedRequest[]> {
     const words = ['SESSION.RETRY', whole(beforeMs, 'beforeMs'), ...(limit === undefined ? [] : ['LIMIT', whole(limit, 'limit')])];
     return readRetried(await this.#connection.ask(words));
   }
 
-  /** Whether `retry` would find any. */
+  /** Whether `retry` with this time would find any. */
   async hasRetry(beforeMs: number): Promise<boolean> {
     return flag(await this.#connection.ask(['SESSION.HASRETRY', whole(beforeMs, 'beforeMs')]));
   }

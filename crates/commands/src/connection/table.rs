@@ -167,7 +167,7 @@ pub(super) const COMMANDS: &[Command] = &[
                 ]),
             server("durability", exactly(3), client::durability)
                 .flag(OWN)
-                .doc("7.4.0", "Decides how safe a write of this connection is before it is acknowledged.")
+                .own_doc("0.1.0", "Decides how safe a write of this connection is before it is acknowledged.")
                 .complexity("O(1)")
                 .arguments(&[arg::one_of(
                     "policy",

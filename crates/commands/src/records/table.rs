@@ -10,7 +10,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .fast()
         .grows_memory()
         .unless(change::only_removes)
-        .doc("7.4.0", "Changes fields of a hash if others hold what is expected, in one step.")
+        .own_doc("0.1.0", "Changes fields of a hash if others hold what is expected, in one step.")
         .complexity("O(N) for N fields named")
         .arguments(&[
             arg::key("key", 0),
@@ -36,7 +36,7 @@ pub(super) const COMMANDS: &[Command] = &[
     write("hput", at_least(6), key(1).changed(), change::hput)
         .fast()
         .grows_memory()
-        .doc("7.4.0", "Writes fields of a hash and its deadline in one step, in place of the others if wanted.")
+        .own_doc("0.1.0", "Writes fields of a hash and its deadline in one step, in place of the others if wanted.")
         .complexity("O(N) for N fields of the hash")
         .arguments(&[
             arg::key("key", 0),
@@ -48,7 +48,7 @@ pub(super) const COMMANDS: &[Command] = &[
     read("hfind", at_least(2), Keys::WALK, find::hfind)
         .searches(reach::finds)
         .tips(&["nondeterministic_output"])
-        .doc("7.4.0", "Finds records under a prefix that pass filters, up to LIMIT (1000) at a time.")
+        .own_doc("0.1.0", "Finds records under a prefix that pass filters, up to LIMIT (1000) at a time.")
         .complexity("O(N) for N keys looked at; with an index of a filtered field, for N records in its range")
         .arguments(&[
             arg::string("prefix"),
@@ -63,7 +63,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .flag(Flags::READS_INDEXES)
         .grows_memory()
         .flag(Flags::BLOCKING)
-        .doc("7.4.0", "Takes the first records of an index that qualify, changes and returns them.")
+        .own_doc("0.1.0", "Takes the first records of an index that qualify, changes and returns them.")
         .complexity("O(log(N)+M) for N records and M that are looked at")
         .arguments(&[
             arg::block("indexes", &[arg::integer("count"), arg::string("index").multiple()]),
@@ -82,7 +82,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .searches(reach::creates_index)
         .categories(&["admin", "dangerous"])
         .grows_memory()
-        .doc("7.4.0", "Makes an index of records by a field, and keeps it from then on.")
+        .own_doc("0.1.0", "Makes an index of records by a field, and keeps it from then on.")
         .complexity("O(N) for N keys, while other commands go on")
         .arguments(&[
             arg::string("name"),
@@ -98,23 +98,23 @@ pub(super) const COMMANDS: &[Command] = &[
     definition("idx.drop", exactly(2), indexes::drop_index)
         .searches(reach::drops_index)
         .categories(&["admin", "dangerous"])
-        .doc("7.4.0", "Removes an index; its records stay.")
+        .own_doc("0.1.0", "Removes an index; its records stay.")
         .complexity("O(N) for N records")
         .arguments(&[arg::string("name")]),
     overview("idx.info", exactly(2), indexes::info)
         .searches(reach::reads_index)
         .flag(Flags::READS_INDEXES)
-        .doc("7.4.0", "Returns the definition and the size of an index.")
+        .own_doc("0.1.0", "Returns the definition and the size of an index.")
         .complexity("O(1)")
         .arguments(&[arg::string("name")]),
     catalogue("idx.list", exactly(1), indexes::list)
         .flag(Flags::NO_TXN)
-        .doc("7.4.0", "Lists the indexes.")
+        .own_doc("0.1.0", "Lists the indexes.")
         .complexity("O(N) for N indexes"),
     overview("idx.range", at_least(4), indexes::range)
         .searches(reach::reads_index)
         .flag(Flags::READS_INDEXES)
-        .doc("7.4.0", "Finds records by an index, those that pass filters, in the order of their scores.")
+        .own_doc("0.1.0", "Finds records by an index, those that pass filters, in the order of their scores.")
         .complexity("O(log(N)+M) for M records looked at")
         .arguments(&[
             arg::string("name"),
@@ -130,7 +130,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .searches(reach::sweep)
         .flag(Flags::READS_INDEXES)
         .grows_memory()
-        .doc("7.4.0", "Changes old records, each in the step in which it is judged.")
+        .own_doc("0.1.0", "Changes old records, each in the step in which it is judged.")
         .complexity("O(log(N)+M) for M records looked at")
         .arguments(&[
             arg::string("index"),

@@ -9,7 +9,7 @@ pub(super) const COMMANDS: &[Command] = &[
     write("run.append", at_least(5), key(1).changed(), append::append)
         .fast()
         .grows_memory()
-        .doc("7.4.0", "Appends an event to a run, unless one of its idempotency key is there.")
+        .own_doc("0.1.0", "Appends an event to a run, unless one of its idempotency key is there.")
         .complexity("O(1)")
         .arguments(&[
             RUN,
@@ -39,7 +39,7 @@ pub(super) const COMMANDS: &[Command] = &[
         ]),
     read("run.events", at_least(2), key(1).read(), events::events)
         .flag(Flags::BLOCKING)
-        .doc("7.4.0", "Returns events of a run in order, up to LIMIT (1000); can wait for the next one.")
+        .own_doc("0.1.0", "Returns events of a run in order, up to LIMIT (1000); can wait for the next one.")
         .complexity("O(log(N)+M) for N events and M returned; in slices, while other commands go on")
         .arguments(&[
             RUN,
@@ -49,13 +49,13 @@ pub(super) const COMMANDS: &[Command] = &[
         ]),
     read("run.info", exactly(2), key(1).read(), events::info)
         .fast()
-        .doc("7.4.0", "Returns the status of a run, how many events it has, and when the first and the last came.")
+        .own_doc("0.1.0", "Returns the status of a run, how many events it has, and when the first and the last came.")
         .complexity("O(1)")
         .arguments(&[RUN]),
     read("run.list", at_least(1), Keys::WALK, list::list)
         .searches(reach::lists)
         .tips(&["nondeterministic_output"])
-        .doc("7.4.0", "Lists runs under a prefix, of given statuses, up to LIMIT (1000) at a time.")
+        .own_doc("0.1.0", "Lists runs under a prefix, of given statuses, up to LIMIT (1000) at a time.")
         .complexity("O(N) for N keys looked at; of statuses that are not final, for N such runs")
         .arguments(&[
             arg::string("prefix").after("PREFIX").optional(),
@@ -66,11 +66,11 @@ pub(super) const COMMANDS: &[Command] = &[
             arg::integer("limit").after("LIMIT").optional(),
         ]),
     read("run.project", at_least(2), key(1).read(), snapshot::project)
-        .doc("7.4.0", "Returns the snapshot of a run, replayed from its first event to the last or to UPTO.")
+        .own_doc("0.1.0", "Returns the snapshot of a run, replayed from its first event to the last or to UPTO.")
         .complexity("O(N) for N events; in slices, while other commands go on")
         .arguments(&[RUN, arg::integer("runseq").after("UPTO").optional()]),
     read("run.snapshot", exactly(2), key(1).read(), snapshot::snapshot)
-        .doc("7.4.0", "Returns the snapshot of a run that is kept at every append: its status and its steps.")
+        .own_doc("0.1.0", "Returns the snapshot of a run that is kept at every append: its status and its steps.")
         .complexity("O(N) for N steps; of many, in slices")
         .arguments(&[RUN]),
 ];

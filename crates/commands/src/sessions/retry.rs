@@ -53,11 +53,10 @@ pub(super) fn retry(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     let mut progress = match cx.client.resume::<Progress>() {
         Some((progress, token)) => Progress { token: Some(token), ..progress },
         None => {
-            // Found requests are marked as sent, and must not be found again. With a time in the future, only requests
-            // sent until now are found, and they are marked as sent one millisecond later.
-            let after_now = now_ms.saturating_add(1);
-            let sent_ms = if before_ms > now_ms { after_now } else { now_ms };
-            let before_ms = before_ms.min(after_now);
+            // Found requests are marked as sent, and must not be found again: with a time in the future, they are marked
+            // as sent one millisecond after now.
+            let sent_ms = if before_ms > now_ms { after(now_ms) } else { now_ms };
+            let before_ms = until_now(before_ms, now_ms);
             Progress { token: None, body: SlicedArray::default(), found: 0, before_ms, sent_ms }
         }
     };
@@ -92,6 +91,15 @@ pub(super) fn retry(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     }
     progress.body.send(progress.found, &mut cx.reply);
     Ok(())
+}
+
+/// With a time in the future, requests sent until now are meant.
+fn until_now(before_ms: u64, now_ms: u64) -> u64 {
+    before_ms.min(after(now_ms))
+}
+
+fn after(now_ms: u64) -> u64 {
+    now_ms.saturating_add(1)
 }
 
 /// Finds up to so many requests and marks them as sent now, under all locks, as one batch. Returns how many.
@@ -214,9 +222,10 @@ fn oldest<'a>(
     found
 }
 
+/// Whether `retry` with this time would find a request now.
 pub(super) fn has_retry(cx: &mut ReadCx<'_>) -> CommandResult {
-    let before_ms = number(&mut cx.args, "the time", 0, i64::MAX)? as u64;
     let now_ms = cx.keys.now_ms;
+    let before_ms = until_now(number(&mut cx.args, "the time", 0, i64::MAX)? as u64, now_ms);
     let is_old = |db: &Db| db.unacknowledged(before_ms).any(|(_, entry)| !Db::is_expired(entry, now_ms));
     let any = (0..cx.shard_count()).any(|shard| cx.shard(shard, is_old));
     cx.reply.integer(any.into());

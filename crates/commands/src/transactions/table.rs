@@ -25,19 +25,19 @@ pub(super) const COMMANDS: &[Command] = &[
     server("txn.begin", at_least(1), interactive::begin)
         .flag(INTERACTIVE)
         .flag(Flags::BEGINS_TXN)
-        .doc("7.4.0", "Begins a transaction whose commands answer at once and take effect with TXN.COMMIT.")
+        .own_doc("0.1.0", "Begins a transaction whose commands answer at once and take effect with TXN.COMMIT.")
         .complexity("O(1); READONLY locks all keys for a moment")
         .arguments(&[arg::token("readonly", "READONLY").optional()]),
     server("txn.commit", exactly(1), interactive::commit)
         .flag(INTERACTIVE)
         .flag(Flags::ENDS_TXN)
         .flag(Flags::MAY_REPLICATE)
-        .doc("7.4.0", "Applies an interactive transaction, unless one of its keys was changed by another client.")
+        .own_doc("0.1.0", "Applies an interactive transaction, unless one of its keys was changed by another client.")
         .complexity("O(N) for N keys and changes"),
     server("txn.rollback", exactly(1), interactive::rollback)
         .flag(INTERACTIVE)
         .flag(Flags::ENDS_TXN)
-        .doc("7.4.0", "Ends an interactive transaction without applying anything.")
+        .own_doc("0.1.0", "Ends an interactive transaction without applying anything.")
         .complexity("O(N) for N keys"),
     server("unwatch", exactly(1), multi::unwatch)
         .flag(FAST)

@@ -356,6 +356,12 @@ impl Command {
         self
     }
 
+    /// Like `doc`, for a command that Redis does not have: the version is the first of Holdfast with it.
+    pub const fn own_doc(mut self, since: &'static str, summary: &'static str) -> Command {
+        self.docs.is_own = true;
+        self.doc(since, summary)
+    }
+
     /// Sets its group, where that differs from its table's.
     pub const fn group(mut self, group: &'static str) -> Command {
         self.docs.group = Some(group);

@@ -1,7 +1,8 @@
 //! What COMMAND DOCS says of a command: its purpose and its syntax. It is part of the command's row. Knows nothing of
 //! how commands run.
 //!
-//! Facts (since, arguments, cost) are Redis's, so that tools that read them behave the same; the sentences are ours.
+//! Facts (since, arguments, cost) are Redis's, so that tools that read them behave the same; the sentences are ours. Of
+//! commands that Redis does not have, `since` is a version of Holdfast, as that of a module's command is its module's.
 
 pub mod argument;
 
@@ -11,8 +12,9 @@ pub use argument::{Argument, ArgumentKind};
 #[derive(Clone, Copy)]
 pub struct CommandDoc {
     pub summary: &'static str,
-    /// The first version of Redis with this command.
+    /// The first version of Redis with this command; of Holdfast, if Redis does not have it (`is_own`).
     pub since: &'static str,
+    pub is_own: bool,
     /// Its group, where that differs from its table's.
     pub group: Option<&'static str>,
     pub complexity: Option<&'static str>,
@@ -30,6 +32,7 @@ impl CommandDoc {
     pub const EMPTY: CommandDoc = CommandDoc {
         summary: "",
         since: "",
+        is_own: false,
         group: None,
         complexity: None,
         doc_flags: &[],

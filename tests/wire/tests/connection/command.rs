@@ -146,6 +146,20 @@ fn docs_of_a_command() {
     );
 }
 
+/// A command that Redis does not have is as old as a version of Holdfast, not of Redis.
+#[test]
+fn docs_of_a_command_of_our_own() {
+    check(
+        r#"
+        # holdfast only
+        > COMMAND DOCS cell.get
+        ["cell.get", ["summary", *, "since", "0.1.0", "group", "cell", "complexity", "O(1)", "arguments", [[...]]]]
+        > COMMAND DOCS hexpire
+        ["hexpire", ["summary", *, "since", "7.4.0", "group", "hash", ...]]
+        "#,
+    );
+}
+
 #[test]
 fn docs_of_a_container_have_its_subcommands() {
     let session = Session::start();

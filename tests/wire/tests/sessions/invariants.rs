@@ -1,6 +1,7 @@
 //! What holds for every history of a session: the invariants of the design, each for random histories.
 
 use crate::own_server::OwnServer;
+use crate::retry::next_ms;
 use crate::{info, must, start};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{Connection, Random, Reply};
@@ -137,6 +138,8 @@ fn compare(connection: &mut Connection, models: &BTreeMap<usize, Model>, effects
             assert_eq!(connection.run(&format!("SESSION.CALL {sid} {id} LOW 0 {command}")), *reply, "{id} of {sid}");
         }
     }
+    // What a retry has just returned is found again from the next millisecond on.
+    next_ms(connection);
     assert_eq!(connection.run("SESSION.HASRETRY 99999999999999").integer(), is_pending);
     let n = connection.run("GET n");
     assert_eq!(if n.is_nil() { 0 } else { n.text().parse().expect("a number") }, effects);

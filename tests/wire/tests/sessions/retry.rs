@@ -13,7 +13,7 @@ fn now(connection: &mut Connection) -> i64 {
 }
 
 /// Waits until the server's clock has passed a millisecond, and returns it.
-fn next_ms(connection: &mut Connection) -> i64 {
+pub(crate) fn next_ms(connection: &mut Connection) -> i64 {
     let from = now(connection);
     loop {
         let at = now(connection);
@@ -78,6 +78,35 @@ fn what_was_last_sent_before_is_returned_and_marked() {
     must(&mut connection, "SESSION.ACK b 2");
     assert_eq!(ask(&mut connection, format!("SESSION.HASRETRY {FUTURE}")), ":0");
     assert_eq!(ask(&mut connection, format!("SESSION.RETRY {FUTURE}")), "[]");
+}
+
+/// With a time to come both commands mean the requests that were sent until now. Within one instant, such as that of a
+/// transaction, what RETRY has returned is sent after it, so that neither finds it; from the next millisecond on both do.
+#[test]
+fn the_question_and_the_retry_agree() {
+    let Some(session) = start() else { return };
+    let mut connection = session.connect();
+    must(&mut connection, "SESSION.OPEN ID s");
+    must(&mut connection, "SESSION.PUSH s p");
+    let lines = ["HASRETRY", "RETRY", "HASRETRY", "RETRY", "HASRETRY"];
+    for _ in 0..3 {
+        next_ms(&mut connection);
+        must(&mut connection, "MULTI");
+        for line in lines {
+            must(&mut connection, &format!("SESSION.{line} {FUTURE}"));
+        }
+        let reply = connection.run("EXEC");
+        let found: Vec<usize> = reply
+            .items()
+            .iter()
+            .map(|item| match item {
+                Reply::Array(rows) => rows.len(),
+                other => other.integer() as usize,
+            })
+            .collect();
+        assert_eq!(found, [1, 1, 0, 0, 0], "{reply}");
+        next_ms(&mut connection);
+    }
 }
 
 #[test]
@@ -152,10 +181,13 @@ fn each_database_is_retried_alone() {
         +OK
         +QUEUED
         +QUEUED
-        [[["s", :1, "two", :1700000000000..]], :1]
+        [[["s", :1, "two", :1700000000000..]], :0]
         # sleep 20ms
-        > EVAL "return redis.call('SESSION.RETRY', 99999999999999, 'LIMIT', 5)" 0
-        [["s", :1, "two", :1700000000000..]]
+        > SESSION.HASRETRY 99999999999999
+        :1
+        > EVAL "return {redis.call('SESSION.RETRY', 99999999999999, 'LIMIT', 5), redis.call('SESSION.HASRETRY', 99999999999999)}" 0
+        [[["s", :1, "two", :1700000000000..]], :0]
+        # sleep 20ms
         > EVAL "return redis.call('SESSION.HASRETRY', 99999999999999)" 0
         :1
         "#,

@@ -1,6 +1,7 @@
 //! Sessions survive a kill: replies byte for byte, errors too, LOW, ids, pending requests. Also through a snapshot.
 
 use crate::own_server::OwnServer;
+use crate::retry::next_ms;
 use crate::{info, must};
 use wire::{Connection, Random, Reply};
 
@@ -172,6 +173,8 @@ fn state(connection: &mut Connection) -> Vec<Reply> {
             state.push(connection.run(&format!("SESSION.PENDING s{number} LIMIT 100000")));
             state.push(connection.run(&format!("GET n{number}")));
         }
+        // What a retry has just returned is found again from the next millisecond on.
+        next_ms(connection);
         state.push(connection.run("SESSION.HASRETRY 99999999999999"));
         state.push(connection.run("DBSIZE"));
     }

@@ -377,8 +377,9 @@ class Sessions:
             await sleep(pause)
 
     async def resume(self, session_id: Key, next_request_id: int, *, retry_for_ms: int = RETRY_FOR_MS) -> Session:
-        """Goes on with a session that this program, or one before it, has opened. Its requests are numbered from `next_request_id` on: the same
-        command under the number that it had gets the reply that it had. A session that is gone is a SessionLostError."""
+        """Goes on with a session that this program, or one before it, has opened. Its new requests are numbered from `next_request_id` on: one
+        more than the highest number that was used. A request of the earlier program is made again by `Session.prepare` with its number, before
+        the session sends others. A session that is gone is a SessionLostError."""
         requests = SessionRequests(name_of(session_id))
         info = await self._connections.ask(requests.info()) if await self._connections.ask(requests.alive()) else None
         if info is None:
@@ -412,12 +413,12 @@ class Sessions:
                 return
 
     async def retry(self, before_ms: int, limit: int | None = None) -> list[RetriedRequest]:
-        """Every pushed request that was last sent before this time, in unix milliseconds, the oldest first, and marks them as sent now. Of two
-        callers one gets a request. It sends nothing itself."""
+        """Every pushed request that was last sent before this time, in unix milliseconds, the oldest first, at most `limit` (1,000 if it is not
+        given), and marks them as sent now. Of two callers one gets a request. It sends nothing itself. A time in the future means now."""
         return await self._connections.ask(sessions.retry(before_ms, limit))
 
     async def has_retry(self, before_ms: int) -> bool:
-        """Whether `retry` would find any."""
+        """Whether `retry` with this time would find any."""
         return await self._connections.ask(sessions.has_retry(before_ms))
 
     async def hook(self, hook: Hook) -> str | None:
