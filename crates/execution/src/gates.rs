@@ -3,14 +3,14 @@
 
 use crate::acl;
 use crate::client::Client;
-use crate::command::{CommandRow, Flags};
+use crate::command::{CommandRow, Flags, registry};
 use crate::conditions;
 use crate::denied::Denied;
 use crate::engine::Engine;
 use crate::error::{CommandError, CommandResult};
 use crate::eviction;
 use crate::persistence::Role;
-use resp::Request;
+use resp::{OwnedRequest, Request};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Sets whether data is loading. Meanwhile only commands that do not need it pass. Other commands wait, and are refused
@@ -106,6 +106,13 @@ pub fn pass_user(engine: &Engine, client: &Client, row: &'static CommandRow, req
         true => Ok(()),
         false => pass_rights(engine, client, row, request),
     }
+}
+
+/// Checks whether the user has the right to a command without keys.
+pub fn pass_command(engine: &Engine, client: &Client, name: &str) -> CommandResult {
+    let row = registry().find(name.as_bytes()).expect("the command exists");
+    let request: OwnedRequest = std::iter::once(name.as_bytes()).collect();
+    pass_user(engine, client, row, request.as_request())
 }
 
 /// Checks whether a client may run a request at all.

@@ -6,14 +6,29 @@ use pkcs8::der::Decode;
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use std::io;
 use std::path::Path;
 
 const ENCRYPTED: &str = "ENCRYPTED PRIVATE KEY";
+/// The authorities of a whole operating system take less.
+const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// The contents of a file: neither a device, which may never end, nor a pipe, which may never begin.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let found = std::fs::metadata(path)?;
+    if !found.is_file() {
+        return Err(io::Error::other("it is not a file"));
+    }
+    if found.len() > FILE_BYTES_MAX {
+        return Err(io::Error::other("it is too large"));
+    }
+    std::fs::read(path)
+}
 
 /// The certificate of the server, and those that link it to an authority.
 pub(crate) fn chain(path: &str) -> Result<Vec<CertificateDer<'static>>, LoadError> {
     let failed = |reason: String| LoadError::Certificate { path: path.to_owned(), reason };
-    let bytes = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
+    let bytes = read(path.as_ref()).map_err(|error| failed(error.to_string()))?;
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
     let chain = chain.map_err(|error| failed(error.to_string()))?;
     if chain.is_empty() { Err(failed("there is no certificate in it".into())) } else { Ok(chain) }
@@ -22,7 +37,8 @@ pub(crate) fn chain(path: &str) -> Result<Vec<CertificateDer<'static>>, LoadErro
 /// The private key of the server, decrypted with the password if it is encrypted.
 pub(crate) fn key(path: &str, password: &str) -> Result<PrivateKeyDer<'static>, LoadError> {
     let failed = |reason: String| LoadError::Key { path: path.to_owned(), reason };
-    let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+    let text = read(path.as_ref()).and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
+    let text = text.map_err(|error| failed(error.to_string()))?;
     if text.contains("Proc-Type: 4,ENCRYPTED") {
         let reason = "it is encrypted in OpenSSL's old format; convert it with: openssl pkcs8 -topk8 -v2 aes-256-cbc";
         return Err(failed(reason.into()));
@@ -45,7 +61,7 @@ pub(crate) fn authorities(file: &str, dir: &str) -> Result<RootCertStore, LoadEr
     let mut roots = RootCertStore::empty();
     if !file.is_empty() {
         let failed = |reason: String| LoadError::Authorities { path: file.to_owned(), reason };
-        let bytes = std::fs::read(file).map_err(|error| failed(error.to_string()))?;
+        let bytes = read(file.as_ref()).map_err(|error| failed(error.to_string()))?;
         add(&mut roots, &bytes).map_err(failed)?;
     }
     if !dir.is_empty() {
@@ -53,7 +69,7 @@ pub(crate) fn authorities(file: &str, dir: &str) -> Result<RootCertStore, LoadEr
         for entry in std::fs::read_dir(Path::new(dir)).map_err(|error| failed(error.to_string()))? {
             let path = entry.map_err(|error| failed(error.to_string()))?.path();
             // Other files may be there: OpenSSL looks at files by the hashes of their subjects.
-            if let Ok(bytes) = std::fs::read(&path) {
+            if let Ok(bytes) = read(&path) {
                 let _ = add(&mut roots, &bytes);
             }
         }

@@ -1,6 +1,7 @@
 //! The file of users: one line for each, `user NAME rules…`. Knows its lines; refuses to know where it is.
 
 use super::users;
+use execution::acl::user::DEFAULT_USER;
 use execution::acl::{Rights, rules};
 use execution::context::ServerCx;
 use execution::engine::Engine;
@@ -51,8 +52,14 @@ fn parse_user(named: &Named, name: &[u8], given: &[&[u8]], all_channels: bool) -
     })
 }
 
-/// Replaces all users, and takes from clients what they have lost.
-pub fn load_users(engine: &Engine, named: Named) {
+/// Replaces all users, and takes from clients what they have lost. If the default user is not among them, it has all
+/// rights and the password of `requirepass`.
+pub fn load_users(engine: &Engine, mut named: Named) {
+    named.entry(DEFAULT_USER.as_bytes().into()).or_insert_with(|| {
+        let mut rights = Rights::everything();
+        rights.set_password(engine.settings.requirepass().as_bytes());
+        rights
+    });
     for user in engine.acl.replace(named) {
         let is_gone = user.is_removed();
         users::follow_change(engine, &user, is_gone);

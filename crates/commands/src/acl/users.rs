@@ -13,6 +13,7 @@ use execution::engine::Engine;
 use execution::error::{CommandError, CommandResult};
 use numbers::parse_i64;
 use resp::{OwnedRequest, Reply};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -125,21 +126,24 @@ pub(super) fn deluser(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-/// True when rights allow all that others do, as far as their rules show it.
+/// True when rights allow all that others do, as far as their rules show it. IMPORTANT: a user may have thousands of
+/// patterns and selectors, so that none is compared with all.
 fn covers(rights: &Rights, others: &Rights) -> bool {
-    let covers_selector = |selector: &Selector, other: &Selector| {
-        let keys =
-            |known: &Selector| known.keys.iter().map(|key| (key.right.bits(), key.text.clone())).collect::<Vec<_>>();
-        let channels = |known: &Selector| known.channels.iter().map(|channel| channel.text.clone()).collect::<Vec<_>>();
-        selector.commands == other.commands
-            && selector.first_args == other.first_args
-            && (selector.all_keys || !other.all_keys && keys(other).iter().all(|key| keys(selector).contains(key)))
-            && (selector.all_channels
-                || !other.all_channels && channels(other).iter().all(|channel| channels(selector).contains(channel)))
-    };
-    let covers_all =
-        others.selectors.iter().all(|other| rights.selectors.iter().any(|known| covers_selector(known, other)));
-    rights.is_on && (rights.is_everything || covers_all)
+    let known: HashSet<(u8, &[u8])> = rights.selectors[0].keys.iter().map(|key| (key.right.bits(), &*key.text)).collect();
+    let listened: HashSet<&[u8]> = rights.selectors[0].channels.iter().map(|channel| &*channel.text).collect();
+    let (own, other) = (&rights.selectors[0], &others.selectors[0]);
+    let has_keys = || other.keys.iter().all(|key| known.contains(&(key.right.bits(), &*key.text)));
+    let has_channels = || other.channels.iter().all(|channel| listened.contains(&*channel.text));
+    let covers_own = own.commands.covers(&other.commands)
+        && own.first_args == other.first_args
+        && (own.all_keys || !other.all_keys && has_keys())
+        && (own.all_channels || !other.all_channels && has_channels());
+    // A selector stays as it is, or goes with all others.
+    let keeps_selectors = others.selectors.len() == 1
+        || rights.selectors.len() >= others.selectors.len()
+            && rules::shown_selectors(&rights.selectors[1..others.selectors.len()])
+                .eq(rules::shown_selectors(&others.selectors[1..]));
+    rights.is_on && (rights.is_everything || covers_own && keeps_selectors)
 }
 
 /// Takes from the clients of a user what it may have lost: all of them are closed if it is gone, otherwise those that

@@ -82,6 +82,7 @@ pub(super) fn auth(cx: &mut ServerCx<'_>) -> CommandResult {
         None if cx.engine.acl.default_needs_no_password() => return Err(NO_PASSWORD_SET),
         None => (DEFAULT_USER.as_bytes(), first),
     };
+    pass_login(cx)?;
     if log_in(cx, user, password) {
         cx.reply.ok();
         return Ok(());
@@ -97,6 +98,17 @@ fn refuse_login(cx: &mut ServerCx<'_>) -> CommandResult {
     let until_ms = Some(cx.now_ms + delay_ms(&cx.client.handle));
     cx.after = After::Block(Blocked { until_ms, event: Event::Never(WRONG_PASS_REPLY), silent: false });
     Ok(())
+}
+
+/// Refuses another user where what the client has begun belongs to the one that it is.
+fn pass_login(cx: &mut ServerCx<'_>) -> CommandResult {
+    if cx.client.interactive.is_some() {
+        return Err(CommandError::fixed("ERR the user cannot change in a transaction: TXN.COMMIT or TXN.ABORT first"));
+    }
+    match sessions::attachments::is_attached(cx.engine, cx.worker, cx.client) {
+        true => Err(CommandError::fixed("ERR the client is attached to a session of its user: DETACH first")),
+        false => Ok(()),
+    }
 }
 
 /// Makes the client that user, if the password is right. A wrong one is counted and logged.
@@ -135,6 +147,11 @@ fn may_wait(cx: &ServerCx<'_>) -> bool {
 }
 
 pub(super) fn hello(cx: &mut ServerCx<'_>) -> CommandResult {
+    // Before anything can be wrong: a request that is refused is shown too.
+    let request = cx.args.request();
+    for at in (1..request.len()).filter(|at| is_word(request.arg(*at), "AUTH")) {
+        cx.worker.secrets.extend([at + 1, at + 2]);
+    }
     let version = match cx.args.try_next() {
         None => None,
         Some(version) => Some(protocol(version)?),
@@ -142,8 +159,6 @@ pub(super) fn hello(cx: &mut ServerCx<'_>) -> CommandResult {
     let (mut credentials, mut name) = (None, None);
     while let Some(option) = cx.args.try_next() {
         if is_word(option, "AUTH") && cx.args.left() >= 2 {
-            let at = cx.args.request().len() - cx.args.left();
-            cx.worker.secrets.extend([at, at + 1]);
             credentials = Some((cx.args.bytes()?, cx.args.bytes()?));
         } else if is_word(option, "SETNAME") && !cx.args.is_empty() {
             name = Some(valid_name(cx.args.bytes()?)?);
@@ -159,6 +174,7 @@ pub(super) fn hello(cx: &mut ServerCx<'_>) -> CommandResult {
     }
     match credentials {
         Some((user, password)) => {
+            pass_login(cx)?;
             if !log_in(cx, user, password) {
                 return refuse_login(cx);
             }

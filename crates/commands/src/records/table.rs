@@ -102,6 +102,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .complexity("O(N) for N records")
         .arguments(&[arg::string("name")]),
     overview("idx.info", exactly(2), indexes::info)
+        .categories(&["read"])
         .searches(reach::reads_index)
         .flag(Flags::READS_INDEXES)
         .own_doc("0.1.0", "Returns the definition and the size of an index.")
@@ -112,6 +113,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .own_doc("0.1.0", "Lists the indexes.")
         .complexity("O(N) for N indexes"),
     overview("idx.range", at_least(4), indexes::range)
+        .categories(&["read"])
         .searches(reach::reads_index)
         .flag(Flags::READS_INDEXES)
         .own_doc("0.1.0", "Finds records by an index, those that pass filters, in the order of their scores.")

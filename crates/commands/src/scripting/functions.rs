@@ -3,20 +3,24 @@
 use super::eval::{not_killed, pass_key_count, refuse, run};
 use algorithms::glob::Pattern;
 use execution::args::is_word;
+use execution::client::Client;
 use execution::commit;
 use execution::conditions;
 use execution::context::{After, ScriptCx, ServerCx, StartThread};
 use execution::engine::Engine;
 use execution::error::{CommandError, CommandResult};
+use execution::gates;
 use execution::revealed;
 use execution::scripts;
 use execution::scripts::run::LUA_STATE_BYTES_KEPT;
 use execution::scripts::{Catalogue, Change, Library, ProgramKind};
+use execution::sessions::HookEvent;
 use execution::view::View;
 use formats::payload;
 use keyspace::{Definable, Effect, Locked};
 use lua::ScriptFlags;
 use numbers::parse_i64;
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 pub(super) fn fcall(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
@@ -209,6 +213,25 @@ fn wrong_count(cx: &ScriptCx<'_, '_>) -> CommandError {
     refused(format!("unknown subcommand or wrong number of arguments for '{name}'. Try FUNCTION HELP."))
 }
 
+/// Refuses to change a function that a hook of sessions calls, if the user may not set hooks: a hook runs with all
+/// rights when a session expires.
+fn pass_hooks(engine: &Engine, client: &Client, before: &Catalogue, changes: &[Change]) -> CommandResult {
+    let hooks: SmallVec<[Arc<[u8]>; 2]> =
+        HookEvent::ALL.into_iter().filter_map(|event| engine.sessions.hook(event)).collect();
+    let has_hook = |library: &Library| {
+        let mut names = library.functions.iter().map(|function| function.info.name.as_bytes());
+        names.any(|name| hooks.iter().any(|hook| **hook == *name))
+    };
+    let touches_hook = |change: &Change| match change {
+        Change::Set(library) => has_hook(library) || before.library(library.name.as_bytes()).is_some_and(|known| has_hook(known)),
+        Change::Delete(name) => before.library(name.as_bytes()).is_some_and(|known| has_hook(known)),
+    };
+    match !hooks.is_empty() && changes.iter().any(touches_hook) {
+        true => gates::pass_command(engine, client, "session.hook"),
+        false => Ok(()),
+    }
+}
+
 /// Changes libraries while everything is locked: all changes, or none.
 fn change(
     cx: &mut ScriptCx<'_, '_>,
@@ -223,7 +246,9 @@ fn change(
     let mut locked = lent.expect("one of them is there");
     // An error reveals earlier changes, and so does a change without effect.
     cx.client.depends_on = cx.client.depends_on.max(locked.changed_by());
-    let changes = decide(&engine.scripting.functions.catalogue())?;
+    let catalogue = engine.scripting.functions.catalogue();
+    let changes = decide(&catalogue)?;
+    pass_hooks(engine, cx.client, &catalogue, &changes)?;
     let usage = engine.usage(&mut worker.random);
     let view = View::new(locked.lend(), cx.client.db, worker.now_ms, usage, &worker.metrics.stats);
     let mut keys = view.into_recorder(engine, &mut worker.batch.effects);

@@ -62,7 +62,11 @@ pub(super) fn call(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
         _ => find_row(request)?,
     };
     cx.client.last_called = Some(row);
-    pass_allowed(row)?;
+    if let Err(refused) = pass_allowed(row) {
+        // There may be a password in it.
+        cx.worker.secrets.extend(usize::from(BEFORE_REQUEST) + 1..cx.args.request().len());
+        return Err(refused);
+    }
     if cx.worker.must_detach()
         && let Some(begin) = scripts::leaving::may_run_long(cx.engine, row)
     {

@@ -22,13 +22,14 @@ pub(super) const COMMANDS: &[Command] = &[
         .own_doc("0.1.0", "Renews a session; returns whether there is one.")
         .complexity("O(1)")
         .arguments(&[SESSION]),
-    definition_on("session.attach", exactly(2), key(1).read(), attach::attach)
+    definition_on("session.attach", exactly(2), key(1).changed(), attach::attach)
         .flag(ALONE)
         .own_doc("0.1.0", "Sends the requests of a session to this connection, those that are pending first.")
         .complexity("O(N) for N pending requests")
         .arguments(&[SESSION]),
     script("session.call", at_least(6), key(1).changed().found_by(call::keys), call::call)
         .calls_behind(call::BEFORE_REQUEST)
+        .categories(&["write"])
         .flag(ALONE)
         .flag(Flags::MAY_REPLICATE)
         .own_doc("0.1.0", "Runs a command once for its session and request id; a retry gets the same reply.")

@@ -29,6 +29,12 @@ impl CommandSet {
         self.has_future && registry().rows().iter().all(|row| self.has(row))
     }
 
+    /// True when every command of another set is in it.
+    pub fn covers(&self, other: &CommandSet) -> bool {
+        let covers = |(own, other): (&u64, &u64)| own & other == *other;
+        self.has_future >= other.has_future && self.bits.iter().zip(&other.bits).all(covers)
+    }
+
     /// Adds or removes a command, with its subcommands.
     pub fn set(&mut self, row: &CommandRow, is_in: bool) {
         self.set_one(row, is_in);

@@ -138,10 +138,10 @@ impl Acl {
     }
 
     /// Replaces all users. Those of the same name stay, with the new rights; returns those that are gone or have other
-    /// rights. Without a default user, it is as that of a new server.
-    pub fn replace(&self, mut named: BTreeMap<Box<[u8]>, Rights>) -> Vec<Arc<User>> {
+    /// rights. The default user must be among them.
+    pub fn replace(&self, named: BTreeMap<Box<[u8]>, Rights>) -> Vec<Arc<User>> {
+        assert!(named.contains_key(DEFAULT_USER.as_bytes()), "there is always a default user");
         let _changing = self.changing.lock();
-        named.entry(DEFAULT_USER.as_bytes().into()).or_insert_with(Rights::everything);
         let before = self.users.load_full();
         let mut changed = Vec::new();
         let mut users = ByName::new();

@@ -10,8 +10,6 @@ use crate::platform::sockets::ListeningSocket;
 use crate::platform::{allocator, descriptors, huge_pages};
 use anyhow::{Context, Result, anyhow, ensure};
 use engine::NamedUsers;
-use engine::acl::Rights;
-use engine::acl::user::DEFAULT_USER;
 use engine::background::Sweeper;
 use engine::host::{SaveOnExit, Shutdown};
 use engine::persistence::Loading;
@@ -334,7 +332,7 @@ fn configured_users(settings: &Settings, tables: &[(String, String)]) -> Result<
         path.is_empty() || tables.is_empty(),
         "there are users in the configuration, and a file of users (aclfile): define them in one of the two"
     );
-    let mut users = match path.is_empty() {
+    let users = match path.is_empty() {
         true => {
             let lines: String = tables.iter().map(|(name, rules)| format!("user {name} {rules}\n")).collect();
             engine::parse_users(&lines, "[[user]]", all_channels).map_err(|errors| anyhow!("{errors}"))?
@@ -345,11 +343,6 @@ fn configured_users(settings: &Settings, tables: &[(String, String)]) -> Result<
             engine::parse_users(&text, &path, all_channels).map_err(|errors| anyhow!("{errors}"))?
         }
     };
-    if !users.contains_key(DEFAULT_USER.as_bytes()) {
-        let mut rights = Rights::everything();
-        rights.set_password(settings.requirepass().as_bytes());
-        users.insert(DEFAULT_USER.as_bytes().into(), rights);
-    }
     Ok(users)
 }
 

@@ -105,3 +105,19 @@ fn an_upgrade_keeps_the_ports() {
         "it knows the port that it has taken over"
     );
 }
+
+/// A device never ends, and a pipe never begins.
+#[test]
+fn only_files_are_read_as_certificates() {
+    let Some(server) = TlsServer::start(&["--tls-auth-clients", "no"]) else { return };
+    let mut control = server.connect();
+    let pipe = server.files.certificate.with_file_name("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().is_ok_and(|status| status.success()));
+    for path in ["/dev/zero", "/dev/stdin", pipe.to_str().expect("a plain path")] {
+        for setting in ["tls-cert-file", "tls-key-file", "tls-ca-cert-file"] {
+            let reply = control.run(&format!("CONFIG SET {setting} {path}")).to_string();
+            assert!(reply.starts_with("-ERR CONFIG SET failed"), "{setting} {path}: {reply}");
+        }
+    }
+    assert!(server.client().connect(server.tls_address).is_ok());
+}
