@@ -44,7 +44,6 @@ pub(super) fn set(cx: &mut ServerCx<'_>) -> CommandResult {
         cx.engine.host.setting_changed(row.name);
         match row.name {
             "requirepass" => cx.engine.acl.set_default_password(cx.engine.settings.requirepass().as_bytes()),
-            "acllog-max-len" => cx.engine.acl.trim_log(cx.engine.settings.acllog_max_len() as usize),
             _ => {}
         }
     }

@@ -100,10 +100,7 @@ impl AclLog {
                 self.entries.push_front(entry);
             }
         }
-        self.trim(len_max);
-    }
-
-    pub fn trim(&mut self, len_max: usize) {
+        // Only here, as in Redis: a smaller limit leaves the entries until the next one.
         self.entries.truncate(len_max);
     }
 

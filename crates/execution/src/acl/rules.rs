@@ -130,9 +130,13 @@ fn apply_to_selector(selector: &mut Selector, rule: &[u8]) -> Result<(), RuleErr
     } else if let [b'~', pattern @ ..] = rule {
         add_keys(selector, KeyRight::all(), pattern)?;
     } else if let [b'%', rest @ ..] = rule {
-        let tilde = rest.iter().position(|byte| *byte == b'~').ok_or(SYNTAX)?;
+        // Without a pattern it is the empty one, as in Redis.
+        let (letters, pattern) = match rest.iter().position(|byte| *byte == b'~') {
+            Some(tilde) => (&rest[..tilde], &rest[tilde + 1..]),
+            None => (rest, [].as_slice()),
+        };
         let mut right = KeyRight::empty();
-        for letter in &rest[..tilde] {
+        for letter in letters {
             right |= match letter.to_ascii_uppercase() {
                 b'R' if !right.contains(KeyRight::READ) => KeyRight::READ,
                 b'W' if !right.contains(KeyRight::WRITE) => KeyRight::WRITE,
@@ -142,7 +146,7 @@ fn apply_to_selector(selector: &mut Selector, rule: &[u8]) -> Result<(), RuleErr
         if right.is_empty() {
             return Err(SYNTAX);
         }
-        add_keys(selector, right, &rest[tilde + 1..])?;
+        add_keys(selector, right, pattern)?;
     } else if let [b'&', pattern @ ..] = rule {
         if selector.all_channels {
             return Err(AFTER_ALL_CHANNELS);

@@ -214,8 +214,4 @@ impl Acl {
     pub fn clear_log(&self) {
         self.log.lock().clear();
     }
-
-    pub fn trim_log(&self, len_max: usize) {
-        self.log.lock().trim(len_max);
-    }
 }
