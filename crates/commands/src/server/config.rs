@@ -42,9 +42,8 @@ pub(super) fn set(cx: &mut ServerCx<'_>) -> CommandResult {
     // Even settings whose value is unchanged: `appendonly yes`, set again, restarts a failed journal.
     for row in pairs.iter().filter_map(|(name, _)| Settings::find(name)) {
         cx.engine.host.setting_changed(row.name);
-        match row.name {
-            "requirepass" => cx.engine.acl.set_default_password(cx.engine.settings.requirepass().as_bytes()),
-            _ => {}
+        if row.name == "requirepass" {
+            cx.engine.acl.set_default_password(cx.engine.settings.requirepass().as_bytes());
         }
     }
     // `appendonly yes` is answered when the first snapshot of the journal is durable. That may have failed already.
