@@ -75,7 +75,7 @@ pub(super) fn getuser(cx: &mut ServerCx<'_>) -> CommandResult {
 
 fn describe(reply: &mut Reply<'_>, selector: &Selector) {
     reply.bulk(b"commands");
-    reply.bulk(rules::shown_commands(selector).as_bytes());
+    reply.bulk(&rules::shown_commands(selector));
     reply.bulk(b"keys");
     reply.bulk(&rules::shown_keys(selector));
     reply.bulk(b"channels");

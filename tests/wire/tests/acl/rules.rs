@@ -68,11 +68,14 @@ fn wrong_rules_change_nothing() {
         ("foo", "Syntax error"),
         ("%X~b", "Syntax error"),
         ("%~b", "Syntax error"),
+        ("\"+select|1 2\"", "Syntax error"),
+        // In a file, the selector would end at the first parenthesis.
+        ("\"(~x) allkeys +@all)\"", "Syntax error"),
         ("<nope", "The password you are trying to remove from the user does not exist"),
         ("#abc", "The password hash must be exactly 64 characters and contain only lowercase hexadecimal characters"),
     ] {
         let reply = admin.run(&format!("ACL SETUSER bob off ~b {rule}")).to_string();
-        assert_eq!(reply, format!("-ERR Error in ACL SETUSER modifier '{rule}': {why}"));
+        assert_eq!(reply, format!("-ERR Error in ACL SETUSER modifier '{}': {why}", rule.trim_matches('"')));
     }
     assert!(admin.run("ACL SETUSER bob ~* ~b").to_string().contains("Adding a pattern after the * pattern"));
     assert!(admin.run("ACL SETUSER bob &* &b").to_string().contains("'allchannels' flag"));

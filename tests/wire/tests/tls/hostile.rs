@@ -159,7 +159,7 @@ fn a_stop_does_not_wait_for_handshakes() {
 }
 
 /// The first bytes of a client.
-fn client_hello(server: &TlsServer) -> Vec<u8> {
+pub(crate) fn client_hello(server: &TlsServer) -> Vec<u8> {
     let mut session = rustls::ClientConnection::new(server.client().config(), "localhost".try_into().unwrap()).unwrap();
     let mut hello = Vec::new();
     session.write_tls(&mut hello).unwrap();
