@@ -10,6 +10,8 @@ pub enum Reason {
     Key,
     Channel,
     Auth,
+    /// A client's certificate names a user that is not there, or is off.
+    Certificate,
 }
 
 impl Reason {
@@ -28,6 +30,7 @@ impl Reason {
             Reason::Key => "key",
             Reason::Channel => "channel",
             Reason::Auth => "auth",
+            Reason::Certificate => "tls-cert",
         }
     }
 }
