@@ -14,7 +14,7 @@ mod place;
 mod state;
 
 use engine::Settings;
-use engine::execution::walk::{SnapshotPart, Placement};
+use engine::execution::walk::{Placement, SnapshotPart};
 use keyspace::effects::codec::{Decoder, encode};
 use libfuzzer_sys::fuzz_target;
 use place::{Place, settings};

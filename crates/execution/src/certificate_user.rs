@@ -4,11 +4,20 @@ use crate::client::Client;
 use crate::engine::Engine;
 
 /// Makes a new client the first of `names` that is a user which is on, without a password (`tls-auth-clients-user`). If none
-/// is, nothing changes: the client authenticates like any other. Returns the user.
+/// is, the first is noted in ACL LOG, and the client authenticates like any other. Returns the user.
 pub fn authenticate_by_certificate(engine: &Engine, client: &mut Client, names: &[String]) -> Option<String> {
     let users = names.iter().filter_map(|name| engine.acl.find(name.as_bytes()));
-    let user = users.into_iter().find(|user| user.rights().is_on)?;
+    let Some(user) = users.into_iter().find(|user| user.rights().is_on) else {
+        note_unusable(engine, client, names.first()?);
+        return None;
+    };
     let name = user.shown_name();
     client.become_user(user);
     Some(name)
+}
+
+fn note_unusable(engine: &Engine, client: &Client, name: &str) {
+    let (line, now_ms) = ((engine.procedures.describe_client)(engine, &client.handle), engine.clock.unix_us() / 1000);
+    let len_max = engine.settings.acllog_max_len() as usize;
+    engine.acl.note_wrong_certificate(name.as_bytes(), line, now_ms, len_max);
 }

@@ -96,7 +96,7 @@ pub trait Host: Send + Sync {
         Ok(())
     }
     /// The contents of the file of users (aclfile).
-    fn read_users(&self) -> Result<String, String> {
+    fn read_users(&self) -> Result<Vec<u8>, String> {
         Err("there is none".to_owned())
     }
     /// Replaces the contents of the file of users.

@@ -19,12 +19,12 @@ const NO_FILE: CommandError = CommandError::fixed(
 );
 
 /// Reads lines of users. `place` names the file in errors: all of them, one after the other.
-pub fn parse_users(text: &str, place: &str, all_channels: bool) -> Result<Named, String> {
+pub fn parse_users(text: &[u8], place: &str, all_channels: bool) -> Result<Named, String> {
     let (mut named, mut errors) = (Named::new(), String::new());
-    for (number, line) in text.lines().enumerate() {
-        let line = line.trim();
-        // The names of files and users may have any characters, but no spaces.
-        let words: Vec<&[u8]> = line.split_ascii_whitespace().map(str::as_bytes).collect();
+    for (number, line) in text.split(|byte| *byte == b'\n').enumerate() {
+        // Names and patterns may have any bytes but spaces.
+        let words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+        let words: Vec<&[u8]> = words.collect();
         let result = match words.as_slice() {
             [] => continue,
             [word, ..] if word.starts_with(b"#") => continue,

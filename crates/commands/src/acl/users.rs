@@ -76,7 +76,7 @@ pub(super) fn getuser(cx: &mut ServerCx<'_>) -> CommandResult {
 
 fn describe(reply: &mut Reply<'_>, selector: &Selector) {
     reply.bulk(b"commands");
-    reply.bulk(rules::shown_commands(selector).as_bytes());
+    reply.bulk(&rules::shown_commands(selector));
     reply.bulk(b"keys");
     reply.bulk(&rules::shown_keys(selector));
     reply.bulk(b"channels");
@@ -147,7 +147,7 @@ fn covers(rights: &Rights, others: &Rights) -> bool {
 }
 
 /// Takes from the clients of a user what it may have lost: all of them are closed if it is gone, otherwise those that
-/// are sent something unasked or are in an interactive transaction; those that wait are woken, and try again.
+/// are sent something unasked or are in an interactive transaction; those that wait get an error.
 pub(crate) fn follow_change(engine: &Engine, user: &User, is_gone: bool) {
     let is_users = |handle: &ClientHandle| match handle.labels().user {
         name if name.is_empty() => *user.name == *DEFAULT_USER.as_bytes(),
@@ -163,7 +163,7 @@ pub(crate) fn follow_change(engine: &Engine, user: &User, is_gone: bool) {
         if is_gone || listens {
             engine.clients.kill(&handle);
         } else if handle.is_waiting() {
-            handle.unblock(Unblock::Error);
+            handle.unblock(Unblock::LostRight);
         }
     }
 }
@@ -200,7 +200,12 @@ pub(super) fn cat(cx: &mut ServerCx<'_>) -> CommandResult {
         ACL_CATEGORIES.iter().for_each(|name| cx.reply.bulk(name.as_bytes()));
         return Ok(());
     };
-    cx.args.finish()?;
+    if !cx.args.is_empty() {
+        let given = String::from_utf8_lossy(cx.args.request().arg(1));
+        return Err(CommandError::said(format!(
+            "ERR unknown subcommand or wrong number of arguments for '{given}'. Try ACL HELP."
+        )));
+    }
     let Some(category) = find_category(name) else {
         return Err(CommandError::said(format!("ERR Unknown category '{}'", String::from_utf8_lossy(name))));
     };

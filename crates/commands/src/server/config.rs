@@ -42,10 +42,8 @@ pub(super) fn set(cx: &mut ServerCx<'_>) -> CommandResult {
     // Even settings whose value is unchanged: `appendonly yes`, set again, restarts a failed journal.
     for row in pairs.iter().filter_map(|(name, _)| Settings::find(name)) {
         cx.engine.host.setting_changed(row.name);
-        match row.name {
-            "requirepass" => cx.engine.acl.set_default_password(cx.engine.settings.requirepass().as_bytes()),
-            "acllog-max-len" => cx.engine.acl.trim_log(cx.engine.settings.acllog_max_len() as usize),
-            _ => {}
+        if row.name == "requirepass" {
+            cx.engine.acl.set_default_password(cx.engine.settings.requirepass().as_bytes());
         }
     }
     // `appendonly yes` is answered when the first snapshot of the journal is durable. That may have failed already.
@@ -61,16 +59,20 @@ pub(super) fn set(cx: &mut ServerCx<'_>) -> CommandResult {
 
 /// The users that belong into the configuration: none if they have a file of their own, and not the default user as a
 /// new server has it.
-fn users_to_keep(engine: &Engine) -> Vec<(String, String)> {
+fn users_to_keep(engine: &Engine) -> Result<Vec<(String, String)>, CommandError> {
+    const NOT_UTF8: CommandError = CommandError::fixed(
+        "ERR the configuration file holds UTF-8 alone, and a user has another name or pattern: keep users in an aclfile",
+    );
     if !engine.settings.aclfile().is_empty() {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     let mut usual = Rights::everything();
     usual.set_password(engine.settings.requirepass().as_bytes());
-    let shown = |rights: &Rights| String::from_utf8_lossy(&rules::shown_rights(rights)).into_owned();
-    let usual = (DEFAULT_USER.to_owned(), shown(&usual));
-    let all = engine.acl.all().into_iter().map(|user| (user.shown_name(), shown(&user.rights())));
-    all.filter(|kept| *kept != usual).collect()
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).map_err(|_| NOT_UTF8);
+    let usual = (DEFAULT_USER.to_owned(), text(rules::shown_rights(&usual))?);
+    let all = engine.acl.all().into_iter();
+    let all = all.map(|user| Ok((text(user.name.to_vec())?, text(rules::shown_rights(&user.rights()))?)));
+    all.filter(|kept| kept.as_ref().is_ok_and(|kept| *kept != usual) || kept.is_err()).collect()
 }
 
 /// True when the client is on this machine.
@@ -99,7 +101,7 @@ pub(super) fn rewrite(cx: &mut ServerCx<'_>) -> CommandResult {
     if host.config_file().is_empty() {
         return Err(CommandError::fixed("ERR The server is running without a config file"));
     }
-    host.rewrite_config(&cx.engine.settings.all(), &users_to_keep(cx.engine))
+    host.rewrite_config(&cx.engine.settings.all(), &users_to_keep(cx.engine)?)
         .map_err(|error| CommandError::said(format!("ERR {error}")))?;
     cx.reply.ok();
     Ok(())

@@ -131,7 +131,7 @@ fn server(lines: &mut Lines, cx: &ReadCx<'_>) {
     lines.add("process_supervised", "no");
     lines.add("run_id", &cx.server().identity.run_id);
     // As in Redis, the port for TLS if there is no other.
-    lines.add("tcp_port", if settings.port() > 0 { settings.port() } else { settings.tls_port() });
+    lines.add("tcp_port", settings.client_port());
     lines.add("server_time_usec", now_us);
     lines.add("uptime_in_seconds", uptime_s);
     lines.add("uptime_in_days", uptime_s / 86_400);
@@ -342,6 +342,7 @@ fn stats(lines: &mut Lines, cx: &ReadCx<'_>) {
         ("acl_access_denied_cmd", Reason::Command),
         ("acl_access_denied_key", Reason::Key),
         ("acl_access_denied_channel", Reason::Channel),
+        ("acl_access_denied_tls_cert", Reason::Certificate),
     ] {
         lines.add(name, denied[reason as usize].load(Relaxed));
     }

@@ -157,8 +157,8 @@ pub(crate) fn opens(_: &Engine, request: Request<'_>) -> Vec<Searched> {
 pub(crate) fn sorts(_: &Engine, request: Request<'_>) -> Vec<Searched> {
     let by = behind(request, "BY", 2).find(|pattern| pattern.contains(&b'*'));
     let get = behind(request, "GET", 2).find(|pattern| *pattern != b"#");
-    let by = by.map(|_| Searched::Anything("BY option of SORT denied due to insufficient ACL permissions"));
-    let get = get.map(|_| Searched::Anything("GET option of SORT denied due to insufficient ACL permissions"));
+    let by = by.map(|_| Searched::Anything("BY option of SORT denied due to insufficient ACL permissions."));
+    let get = get.map(|_| Searched::Anything("GET option of SORT denied due to insufficient ACL permissions."));
     by.into_iter().chain(get).collect()
 }
 

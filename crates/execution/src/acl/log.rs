@@ -10,6 +10,8 @@ pub enum Reason {
     Key,
     Channel,
     Auth,
+    /// A client's certificate names a user that is not there, or is off.
+    Certificate,
 }
 
 impl Reason {
@@ -28,6 +30,7 @@ impl Reason {
             Reason::Key => "key",
             Reason::Channel => "channel",
             Reason::Auth => "auth",
+            Reason::Certificate => "tls-cert",
         }
     }
 }
@@ -100,10 +103,7 @@ impl AclLog {
                 self.entries.push_front(entry);
             }
         }
-        self.trim(len_max);
-    }
-
-    pub fn trim(&mut self, len_max: usize) {
+        // Only here, as in Redis: a smaller limit leaves the entries until the next one.
         self.entries.truncate(len_max);
     }
 

@@ -96,6 +96,10 @@ fn apply(rights: &mut Rights, rule: &[u8], all_channels: bool) -> Result<(), Rul
     } else if let [b'(', inner @ .., b')'] = rule {
         let mut selector = Selector::new(all_channels);
         for rule in inner.split(|byte| *byte == b' ').filter(|rule| !rule.is_empty()) {
+            // In a file, the selector would end here, and the rules behind it would be the user's own.
+            if rule.ends_with(b")") {
+                return Err(SYNTAX);
+            }
             apply_to_selector(&mut selector, rule)?;
         }
         rights.selectors.push(selector);
@@ -130,9 +134,13 @@ fn apply_to_selector(selector: &mut Selector, rule: &[u8]) -> Result<(), RuleErr
     } else if let [b'~', pattern @ ..] = rule {
         add_keys(selector, KeyRight::all(), pattern)?;
     } else if let [b'%', rest @ ..] = rule {
-        let tilde = rest.iter().position(|byte| *byte == b'~').ok_or(SYNTAX)?;
+        // Without a pattern it is the empty one, as in Redis.
+        let (letters, pattern) = match rest.iter().position(|byte| *byte == b'~') {
+            Some(tilde) => (&rest[..tilde], &rest[tilde + 1..]),
+            None => (rest, [].as_slice()),
+        };
         let mut right = KeyRight::empty();
-        for letter in &rest[..tilde] {
+        for letter in letters {
             right |= match letter.to_ascii_uppercase() {
                 b'R' if !right.contains(KeyRight::READ) => KeyRight::READ,
                 b'W' if !right.contains(KeyRight::WRITE) => KeyRight::WRITE,
@@ -142,12 +150,12 @@ fn apply_to_selector(selector: &mut Selector, rule: &[u8]) -> Result<(), RuleErr
         if right.is_empty() {
             return Err(SYNTAX);
         }
-        add_keys(selector, right, &rest[tilde + 1..])?;
+        add_keys(selector, right, pattern)?;
     } else if let [b'&', pattern @ ..] = rule {
         if selector.all_channels {
             return Err(AFTER_ALL_CHANNELS);
         }
-        check_pattern(pattern)?;
+        check_word(pattern)?;
         if !selector.channels.iter().any(|known| *known.text == *pattern) {
             selector.channels.push(ChannelPattern::new(pattern));
         }
@@ -191,6 +199,7 @@ fn allow(selector: &mut Selector, name: &[u8]) -> Result<(), RuleError> {
     if rest.is_empty() {
         return Err(SYNTAX);
     }
+    check_word(rest)?;
     match row.subcommands.is_empty() {
         false => selector.commands.set(row.subcommand(rest).ok_or(UNKNOWN)?, true),
         true => {
@@ -208,7 +217,7 @@ fn add_keys(selector: &mut Selector, right: KeyRight, pattern: &[u8]) -> Result<
     if selector.all_keys {
         return Err(AFTER_ALL_KEYS);
     }
-    check_pattern(pattern)?;
+    check_word(pattern)?;
     match selector.keys.iter_mut().find(|known| *known.text == *pattern) {
         Some(known) => known.right |= right,
         None => selector.keys.push(KeyPattern::new(right, pattern)),
@@ -216,9 +225,9 @@ fn add_keys(selector: &mut Selector, right: KeyRight, pattern: &[u8]) -> Result<
     Ok(())
 }
 
-/// Patterns are written into files, separated by spaces.
-fn check_pattern(pattern: &[u8]) -> Result<(), RuleError> {
-    match pattern.iter().any(|byte| byte.is_ascii_whitespace() || *byte == 0 || *byte == 0x0b) {
+/// Patterns and arguments are written into files, separated by spaces.
+fn check_word(word: &[u8]) -> Result<(), RuleError> {
+    match word.iter().any(|byte| byte.is_ascii_whitespace() || *byte == 0 || *byte == 0x0b) {
         true => Err(SYNTAX),
         false => Ok(()),
     }
@@ -226,8 +235,9 @@ fn check_pattern(pattern: &[u8]) -> Result<(), RuleError> {
 
 /// Remembers a rule for commands, in place of those that it makes useless.
 fn note_rule(selector: &mut Selector, is_allowed: bool, name: &[u8]) {
-    let name = String::from_utf8_lossy(name).to_ascii_lowercase();
-    let replaces = |known: &str| known == name || known.strip_prefix(&*name).is_some_and(|rest| rest.starts_with('|'));
+    let name = name.to_ascii_lowercase();
+    let replaces =
+        |known: &[u8]| known == name || known.strip_prefix(&*name).is_some_and(|rest| rest.starts_with(b"|"));
     selector.command_rules.retain(|(_, known)| !replaces(known));
     selector.command_rules.push((is_allowed, name));
 }
@@ -253,19 +263,19 @@ pub fn shown_hash(hash: &PasswordHash) -> String {
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// True when a user can have this name.
+/// True when a user can have this name. Not the empty one, which Redis takes: in a file there would be none.
 pub fn is_name(name: &[u8]) -> bool {
-    !name.iter().any(|byte| byte.is_ascii_whitespace() || *byte == 0 || *byte == 0x0b)
+    !name.is_empty() && !name.iter().any(|byte| byte.is_ascii_whitespace() || *byte == 0 || *byte == 0x0b)
 }
 
 // Rights as rules.
 
 /// `-@all +get`.
-pub fn shown_commands(selector: &Selector) -> String {
-    let mut shown = String::from(if selector.commands.has_future { "+@all" } else { "-@all" });
+pub fn shown_commands(selector: &Selector) -> Vec<u8> {
+    let mut shown = if selector.commands.has_future { b"+@all".to_vec() } else { b"-@all".to_vec() };
     for (is_allowed, rule) in &selector.command_rules {
-        shown.push_str(if *is_allowed { " +" } else { " -" });
-        shown.push_str(rule);
+        shown.extend_from_slice(if *is_allowed { b" +" } else { b" -" });
+        shown.extend_from_slice(rule);
     }
     shown
 }
@@ -279,6 +289,8 @@ pub fn shown_keys(selector: &Selector) -> Vec<u8> {
         let sign: &[u8] = match known.right {
             KeyRight::READ => b"%R~",
             KeyRight::WRITE => b"%W~",
+            // Not `~*`, as Redis shows it: no other pattern may follow that, and the rules could not be read.
+            _ if *known.text == *b"*" => b"%RW~",
             _ => b"~",
         };
         [sign, &known.text].concat()
@@ -301,7 +313,7 @@ fn shown_selector(selector: &Selector) -> Vec<u8> {
         true => words.push(b"&*".to_vec()),
         false => words.extend([b"resetchannels".to_vec(), shown_channels(selector)]),
     }
-    words.push(shown_commands(selector).into_bytes());
+    words.push(shown_commands(selector));
     words.retain(|word| !word.is_empty());
     words.join(&b' ')
 }

@@ -80,7 +80,7 @@ impl ChannelPattern {
 pub struct Selector {
     pub commands: CommandSet,
     /// The rules that the commands come from, as they were given, without those that later ones replace.
-    pub command_rules: Vec<(bool, String)>,
+    pub command_rules: Vec<(bool, Vec<u8>)>,
     /// First arguments with which a command is allowed that is not in the set.
     pub first_args: BTreeMap<usize, Vec<Box<[u8]>>>,
     pub all_keys: bool,

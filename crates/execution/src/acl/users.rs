@@ -26,7 +26,7 @@ pub struct Acl {
     changing: Mutex<(), { rank::ACL_USERS }>,
     log: Mutex<AclLog, { rank::ACL_LOG }>,
     /// For INFO: what was refused, by reason.
-    pub denied: [AtomicU64; 4],
+    pub denied: [AtomicU64; 5],
 }
 
 impl Default for Acl {
@@ -187,6 +187,11 @@ impl Acl {
         self.note(Reason::Auth, context, b"AUTH".to_vec(), user, client, now_ms, len_max);
     }
 
+    /// Notes that a client's certificate names a user which it cannot become.
+    pub fn note_wrong_certificate(&self, user: &[u8], client: String, now_ms: u64, len_max: usize) {
+        self.note(Reason::Certificate, Context::TopLevel, Vec::new(), user, client, now_ms, len_max);
+    }
+
     #[expect(clippy::too_many_arguments, reason = "they are the fields of an entry")]
     fn note(
         &self,
@@ -213,9 +218,5 @@ impl Acl {
 
     pub fn clear_log(&self) {
         self.log.lock().clear();
-    }
-
-    pub fn trim_log(&self, len_max: usize) {
-        self.log.lock().trim(len_max);
     }
 }

@@ -11,6 +11,8 @@ pub enum Unblock {
     Error,
     /// The server has become a follower.
     Demotion,
+    /// The user of the client has lost rights.
+    LostRight,
 }
 
 /// The state of a client's wait: its number and one of the states below. A thread that ends a wait changes this state
@@ -28,6 +30,8 @@ const UNBLOCKED: u64 = 3;
 const UNBLOCKED_BY_ERROR: u64 = 4;
 /// The server has become a follower.
 const UNBLOCKED_BY_DEMOTION: u64 = 5;
+/// The client's user has lost rights.
+const UNBLOCKED_BY_LOST_RIGHT: u64 = 6;
 const STATE_BITS: u32 = 3;
 
 impl WaitState {
@@ -73,6 +77,7 @@ impl WaitState {
         let state = match how {
             Unblock::Error => UNBLOCKED_BY_ERROR,
             Unblock::Demotion => UNBLOCKED_BY_DEMOTION,
+            Unblock::LostRight => UNBLOCKED_BY_LOST_RIGHT,
             Unblock::Timeout | Unblock::No => UNBLOCKED,
         };
         let now = self.0.load(SeqCst);
@@ -91,6 +96,7 @@ impl WaitState {
             UNBLOCKED => Unblock::Timeout,
             UNBLOCKED_BY_ERROR => Unblock::Error,
             UNBLOCKED_BY_DEMOTION => Unblock::Demotion,
+            UNBLOCKED_BY_LOST_RIGHT => Unblock::LostRight,
             _ => return Unblock::No,
         };
         self.step(now, IDLE);

@@ -88,6 +88,11 @@ impl Settings {
         self.number(row::TLS_PORT) as u16
     }
 
+    /// The port at which clients reach this server: that for TLS if there is no other.
+    pub fn client_port(&self) -> u16 {
+        if self.port() > 0 { self.port() } else { self.tls_port() }
+    }
+
     pub fn tls_auth_clients(&self) -> TlsAuthClients {
         TlsAuthClients::from_number(self.number(row::TLS_AUTH_CLIENTS))
     }

@@ -2,6 +2,7 @@
 
 use super::blocked::Event;
 use super::waiter::{BlockedCommand, WaitPhase, bytes_of};
+use crate::acl::Context;
 use crate::client::Client;
 use crate::clients::Unblock;
 use crate::engine::Engine;
@@ -10,6 +11,7 @@ use crate::ticket::Ticket;
 use crate::worker::Worker;
 
 use crate::error::{CommandResult, DEMOTED};
+use crate::gates;
 use crate::metrics;
 use resp::Reply;
 
@@ -44,6 +46,7 @@ pub fn outcome(
 ) -> Option<Vec<u8>> {
     let reply = match client.handle.take_unblock() {
         Unblock::Error => Some(note_unblocked(worker, client, UNBLOCKED)),
+        Unblock::LostRight => Some(reply_to_lost_right(engine, worker, client)),
         Unblock::Demotion => Some(note_unblocked(worker, client, DEMOTED)),
         how => {
             let is_unblocked = how == Unblock::Timeout;
@@ -145,6 +148,24 @@ fn note_unblocked(worker: &Worker, client: &Client, text: &'static str) -> Vec<u
     }
     stats.count_error(text);
     format!("-{text}\r\n").into_bytes()
+}
+
+/// The reply to a client whose user has lost rights: what it waits for is refused, if that is what was lost.
+fn reply_to_lost_right(engine: &Engine, worker: &Worker, client: &Client) -> Vec<u8> {
+    let refused = client.wait_phase.blocked().and_then(|blocked| {
+        let request = blocked.request.as_request();
+        gates::pass_user(engine, client, blocked.command, request).err().map(|error| (blocked.command, error))
+    });
+    match refused {
+        None => note_unblocked(worker, client, UNBLOCKED),
+        Some((command, error)) => {
+            let (stats, text) = (&worker.metrics.stats, error.to_string());
+            stats.commands[command.index].rejected.add(1);
+            stats.count_error(&text);
+            gates::note_if_denied(engine, client, &error, Context::TopLevel);
+            format!("-{text}\r\n").into_bytes()
+        }
+    }
 }
 
 /// The reply to a queued client: that of the served command, or the timeout reply. A client whose first search is not

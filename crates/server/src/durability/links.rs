@@ -195,7 +195,7 @@ impl Shown {
         let stream = link.reader.get_ref().try_clone().ok()?;
         let (fd, name) = (stream.as_raw_fd(), format!("{HOST}:{port}"));
         let end = move || drop(stream.shutdown(std::net::Shutdown::Both));
-        let local = format!("{HOST}:{}", keeper.settings.port());
+        let local = format!("{HOST}:{}", keeper.settings.client_port());
         let handle = ClientHandle::new(engine.clients.next_id(), name, local, fd, unix_ms(), Box::new(end));
         let handle = Arc::new(handle.of_server(peer));
         engine.clients.add(handle.clone());
@@ -226,7 +226,7 @@ fn serve_follower(keeper: &Keeper, stream: UnixStream) -> io::Result<()> {
         if let Some(port) = number(&line, "FOLLOW") {
             let number = keeper.roles.add_follower(port, tell.clone());
             listed = Some(Listed { keeper, number, shown: Shown::new(keeper, &link, Peer::Replica, port) });
-            link.say(&format!("WRITER {}", keeper.settings.port()))?;
+            link.say(&format!("WRITER {}", keeper.settings.client_port()))?;
         } else if let Some(applied) = number(&line, "AT") {
             if let Some(Listed { number, shown, .. }) = &listed {
                 shown.iter().for_each(Shown::note_active);
@@ -323,7 +323,7 @@ pub(super) fn connect(keeper: &Arc<Keeper>, place: &Arc<dyn LogPlace>) {
 
 fn follow(keeper: &Keeper, place: &dyn LogPlace) -> io::Result<()> {
     let mut link = open(place)?;
-    link.say(&format!("FOLLOW {}", keeper.settings.port()))?;
+    link.say(&format!("FOLLOW {}", keeper.settings.client_port()))?;
     let (mut told, mut told_at, mut heard_at) = (None, Instant::now(), Instant::now());
     let since = keeper.roles.changes();
     let mut shown: Option<Shown> = None;

@@ -72,6 +72,11 @@ pub(super) struct Moving<T: Transport> {
 }
 
 impl<T: Transport> Moving<T> {
+    /// A connection that has no worker yet.
+    pub(super) fn new(stream: T::Detached, peer: Peer<T>, task: Arc<TaskWaker>) -> Moving<T> {
+        Moving { stream, peer, task }
+    }
+
     /// Removes the connection from its worker.
     fn leave(mut peer: Peer<T>, local: &mut Local<T>) -> Option<Moving<T>> {
         let socket = local.sockets.remove(peer.socket);
@@ -96,6 +101,17 @@ impl<T: Transport> Moving<T> {
     }
 }
 
+impl Moving<Stream> {
+    /// Continues as a task at the worker that it arrives at.
+    pub(super) fn into_arrival(self) -> Arrival {
+        Arrival::Moved(Box::new(move |connections| {
+            let connection = with_local(|local| self.arrive(local))?;
+            tokio::spawn(ConnectionTask { connection, connections });
+            Ok(())
+        }))
+    }
+}
+
 /// A connection as a task of its worker's runtime.
 pub(super) struct ConnectionTask {
     connection: Connection<Stream>,
@@ -117,11 +133,7 @@ impl Future for ConnectionTask {
         with_local(|local| {
             this.connection.poll(local, cx).map(|moving| {
                 if let Some(moving) = moving {
-                    local.team.assign(Arrival::Moved(Box::new(move |connections| {
-                        let connection = with_local(|local| moving.arrive(local))?;
-                        tokio::spawn(ConnectionTask { connection, connections });
-                        Ok(())
-                    })));
+                    local.team.assign(moving.into_arrival());
                 }
             })
         })

@@ -1,7 +1,7 @@
 //! Where the server listens: binds addresses, accepts connections or refuses them, and rebinds when `port`, `tls-port` or
 //! `bind` is changed. Knows sockets and addresses; refuses to know requests.
 
-use super::team::{Arrival, Team};
+use super::team::{Arrival, NewHandshake, Team};
 use super::tls_settings::{self, CurrentTls};
 use crate::platform::sockets::ListeningSocket;
 use anyhow::{Context, Result, ensure};
@@ -414,11 +414,10 @@ fn welcome(stream: TcpStream, peer: SocketAddr, tls: Option<&CurrentTls>, engine
             .with_retries(3);
         let _ = SockRef::from(&stream).set_tcp_keepalive(&times);
     }
-    let tls = match tls.map(CurrentTls::get) {
-        None => None,
-        Some(Some(context)) => Some(context),
+    match tls.map(CurrentTls::get) {
+        None => team.assign(Arrival::New { stream, peer }),
+        Some(Some(context)) => team.handshakes.send(NewHandshake { stream, peer, context }),
         // There is a listener only if there is a configuration.
-        Some(None) => return,
-    };
-    team.assign(Arrival::New { stream, peer, tls });
+        Some(None) => {}
+    }
 }

@@ -137,11 +137,6 @@ impl<T: Transport> Local<T> {
                 false
             }
             Turn::Free | Turn::FreeAfterLong => true,
-            Turn::FreeForHandshake => {
-                turn.turn = Turn::Queued;
-                self.turns.queue_handshake(socket);
-                false
-            }
             Turn::Queued => false,
             Turn::Granted => {
                 turn.turn = Turn::Free;
@@ -165,7 +160,6 @@ impl<T: Transport> Local<T> {
         let was_long = self.turns.note(cost_ns, has_more);
         if !has_more {
             socket.turn = match was_long {
-                _ if socket.state.is_handshake() => Turn::FreeForHandshake,
                 true => Turn::FreeAfterLong,
                 false => Turn::Free,
             };

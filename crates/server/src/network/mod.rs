@@ -2,6 +2,7 @@
 
 mod balance;
 mod connection;
+mod handshakes;
 mod input;
 mod limits;
 mod listeners;

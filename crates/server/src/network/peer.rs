@@ -9,13 +9,12 @@ use super::state::{ConnectionState, Exit, Flush, Incoming};
 use super::transport::Transport;
 use super::turns::{self, TURN_NS};
 use engine::{Blocked, Client, ClientHandle, Departed, Engine, Event, GROWN_BYTES};
-use locks::Mutex;
 use resp::Scanner;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 /// Reads after which a connection yields to others.
@@ -28,7 +27,7 @@ const DRAIN_MAX: Duration = Duration::from_millis(500);
 
 /// A connection that has started.
 pub(super) struct Peer<T: Transport> {
-    /// The key of its socket at the worker.
+    /// The key of its socket at the worker, once it has one.
     pub(super) socket: usize,
     pub(super) client: Client,
     pub(super) scanner: Scanner,
@@ -48,10 +47,15 @@ pub(super) struct Peer<T: Transport> {
 impl<T: Transport> Peer<T> {
     /// Registers a connection with the worker and the engine.
     pub(super) fn start(local: &mut Local<T>, stream: T, address: SocketAddr) -> Peer<T> {
-        let engine = &local.engine;
-        let task = Arc::new(TaskWaker(Mutex::new(Waker::noop().clone())));
-        let waker = task.clone();
-        let wake = Box::new(move || waker.wake());
+        let task = Arc::new(TaskWaker::default());
+        let mut peer = Peer::register(&local.engine, &stream, address, task.clone());
+        peer.socket = local.sockets.insert(Socket::new(stream, peer.client.handle.clone(), task));
+        peer
+    }
+
+    /// Registers a connection with the engine, before it has a worker.
+    pub(super) fn register(engine: &Engine, stream: &T, address: SocketAddr, task: Arc<TaskWaker>) -> Peer<T> {
+        let wake = Box::new(move || task.wake());
         let now_ms = engine.clock.unix_us() / 1000;
         let id = engine.clients.next_id();
         let handle = Arc::new(ClientHandle::new(
@@ -64,11 +68,9 @@ impl<T: Transport> Peer<T> {
         ));
         handle.note_active(engine.clock.monotonic_ns());
         engine.clients.add(handle.clone());
-        let client = Client::new(handle.clone(), engine.acl.default_needs_no_password());
-        let socket = Socket::new(stream, handle, task);
         Peer {
-            socket: local.sockets.insert(socket),
-            client,
+            socket: usize::MAX,
+            client: Client::new(handle, engine.acl.default_needs_no_password()),
             scanner: Scanner::default(),
             input: Input::default(),
             wanted: 0,
@@ -96,8 +98,7 @@ impl<T: Transport> Peer<T> {
         match state {
             ConnectionState::Paused(_) => engine.pause.forget(&self.client.handle),
             ConnectionState::AwaitsScript => engine.scripting.long.forget(self.client.id()),
-            ConnectionState::Handshake
-            | ConnectionState::Running
+            ConnectionState::Running
             | ConnectionState::Blocked(..)
             | ConnectionState::Yielding
             | ConnectionState::Closing => {}
@@ -131,11 +132,6 @@ impl<T: Transport> Peer<T> {
             ConnectionState::Yielding => *state = ConnectionState::Running,
             // Before messages: invalidations that a served command causes follow its reply, as in Redis.
             ConnectionState::Blocked(..) => self.poll_waiting(local, cx),
-            ConnectionState::Handshake => match self.poll_handshake(local, cx) {
-                Poll::Ready(true) => {}
-                Poll::Ready(false) => return Poll::Ready(()),
-                Poll::Pending => return Poll::Pending,
-            },
             _ => {}
         }
         if self.poll_output(local, cx).is_ready() {
@@ -247,32 +243,6 @@ impl<T: Transport> Peer<T> {
         }
     }
 
-    /// Continues the handshake of a connection with TLS. False when the connection ends.
-    #[cold]
-    fn poll_handshake(&mut self, local: &mut Local<T>, cx: &mut Context<'_>) -> Poll<bool> {
-        let socket = &mut local.sockets[self.socket];
-        if socket.is_cut_off() || socket.exit >= Exit::Close || local.stopping_since_ns.is_some() {
-            return Poll::Ready(false);
-        }
-        let began_ns = local.engine.clock.monotonic_ns();
-        let polled = socket.stream.poll_handshake(cx);
-        self.turn_ns += local.engine.clock.monotonic_ns().saturating_sub(began_ns);
-        match polled {
-            Poll::Pending => Poll::Pending,
-            Poll::Ready(Ok(users)) => {
-                socket.state = ConnectionState::Running;
-                if let Some(user) = engine::authenticate_by_certificate(&local.engine, &mut self.client, &users) {
-                    tracing::debug!(client = self.client.id(), user, "authenticated by its certificate");
-                }
-                Poll::Ready(true)
-            }
-            Poll::Ready(Err(error)) => {
-                tracing::debug!(client = self.client.id(), %error, "the TLS handshake has failed");
-                Poll::Ready(false)
-            }
-        }
-    }
-
     /// True when a complete request is not answered yet: it is in flight, its turn was over, or output is held.
     fn has_request_left(&self, local: &Local<T>) -> bool {
         let state = &local.sockets[self.socket].state;
@@ -380,10 +350,7 @@ impl<T: Transport> Peer<T> {
     pub(super) fn poll_waiting(&mut self, local: &mut Local<T>, cx: &mut Context<'_>) {
         let socket = &mut local.sockets[self.socket];
         match &mut socket.state {
-            ConnectionState::Handshake
-            | ConnectionState::Running
-            | ConnectionState::Yielding
-            | ConnectionState::Closing => {}
+            ConnectionState::Running | ConnectionState::Yielding | ConnectionState::Closing => {}
             ConnectionState::Paused(until) => {
                 let over = until.as_mut().poll(cx).is_ready();
                 if over || !self.client.handle.is_paused() {

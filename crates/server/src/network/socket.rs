@@ -81,7 +81,13 @@ impl Unsent {
 }
 
 /// Wakes the current task of a connection, from any thread. The task changes when the connection moves.
-pub(super) struct TaskWaker(pub(super) Mutex<Waker, { rank::WAKER }>);
+pub(super) struct TaskWaker(Mutex<Waker, { rank::WAKER }>);
+
+impl Default for TaskWaker {
+    fn default() -> TaskWaker {
+        TaskWaker(Mutex::new(Waker::noop().clone()))
+    }
+}
 
 impl TaskWaker {
     pub(super) fn register(&self, waker: &Waker) {
@@ -96,11 +102,6 @@ impl TaskWaker {
 impl<T: Transport> Socket<T> {
     pub(super) fn new(stream: T, handle: Arc<ClientHandle>, task: Arc<TaskWaker>) -> Socket<T> {
         let output = Vec::new();
-        // A handshake takes long: new connections queue for it, and do not delay others when they come all at once.
-        let (state, turn) = match stream.needs_handshake() {
-            true => (ConnectionState::Handshake, Turn::FreeForHandshake),
-            false => (ConnectionState::Running, Turn::Free),
-        };
         Socket {
             stream,
             unsent: None,
@@ -110,9 +111,9 @@ impl<T: Transport> Socket<T> {
             flush: Flush::Idle,
             depends_on: 0,
             strict: false,
-            state,
+            state: ConnectionState::Running,
             exit: Exit::Stay,
-            turn,
+            turn: Turn::Free,
             handle,
             task,
         }

@@ -10,8 +10,6 @@ use std::pin::Pin;
 
 /// What the connection does with requests.
 pub(crate) enum ConnectionState<T: Transport> {
-    /// Agrees on keys with its client: no request can arrive yet. This is the first state of a connection with TLS.
-    Handshake,
     /// Executes requests as they arrive.
     Running,
     /// A command of this client waits, with or without a timeout.
@@ -30,11 +28,6 @@ impl<T: Transport> ConnectionState<T> {
     #[inline]
     pub(super) fn is_running(&self) -> bool {
         matches!(self, ConnectionState::Running)
-    }
-
-    #[inline]
-    pub(super) fn is_handshake(&self) -> bool {
-        matches!(self, ConnectionState::Handshake)
     }
 
     /// True when the state ends by itself, or by an action of another client.

@@ -34,16 +34,6 @@ pub(crate) trait Transport: Sized {
     /// Ready when the stream takes bytes again, or has failed.
     fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<Result<()>>;
 
-    /// True when the stream has to agree on keys with its peer before anything else.
-    fn needs_handshake(&self) -> bool {
-        false
-    }
-
-    /// Continues the handshake. Ready when it has succeeded, with the users that the peer's certificate names, or failed.
-    fn poll_handshake(&mut self, _cx: &mut Context<'_>) -> Poll<Result<Vec<String>>> {
-        Poll::Ready(Ok(Vec::new()))
-    }
-
     /// Tells the peer that no more is sent, if the stream has a message for that and takes it at once.
     fn close(&mut self) {}
 

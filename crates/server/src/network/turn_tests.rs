@@ -6,7 +6,7 @@ use super::connection::{Connection, ConnectionTask};
 use super::local::{self, with_local};
 use super::peer::Peer;
 use super::stream::Stream;
-use super::team::{Member, Team};
+use super::team::{Handshakes, Member, Team};
 use super::turns::{TURN_NS, Turn, grant_turns};
 use super::worker::flusher;
 use crate::durability::Keeper;
@@ -45,7 +45,7 @@ fn on_a_worker<T>(test: impl Future<Output = T>) -> T {
     let engine = Arc::new(engine.with_persistence(keeper.clone()));
     let (arrivals, _) = tokio::sync::mpsc::unbounded_channel();
     let member = Member { arrivals, connections: Arc::default(), busy: AtomicUsize::new(0) };
-    let team = Arc::new(Team { members: vec![member], at_work: AtWork::new() });
+    let team = Arc::new(Team { members: vec![member], at_work: AtWork::new(), handshakes: Handshakes::new().0 });
     local::begin(&engine, &keeper, &team, 0);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().event_interval(128).build().unwrap();
     let result = runtime.block_on(test);
@@ -61,7 +61,7 @@ fn connected() -> (TcpStream, Stream, SocketAddr) {
     let (server, address) = listener.accept().unwrap();
     client.set_nonblocking(true).unwrap();
     server.set_nonblocking(true).unwrap();
-    (client, Stream::new(server, None).unwrap(), address)
+    (client, Stream::plain(server).unwrap(), address)
 }
 
 fn executed() -> u64 {

@@ -6,9 +6,6 @@
 //! [`ROUND_NS`], and at least one turn. So a request of another client waits for about one round, however many such
 //! connections there are.
 //!
-//! TLS handshakes queue apart, and each round has one of them at most, after the others: however many clients connect at once, they
-//! delay neither those who are connected nor those whose last turn was long.
-//!
 //! Rejected: a connection that wakes its own task. The runtime would poll it many times before it polls the sockets
 //! again.
 
@@ -38,9 +35,7 @@ pub(super) enum Turn {
     Free,
     /// Its last turn was long, or had to end early: it waits in the queue while others do.
     FreeAfterLong,
-    /// In its TLS handshake: always waits in the queue of handshakes.
-    FreeForHandshake,
-    /// Waits in a queue. It does nothing meanwhile.
+    /// Waits in the queue. It does nothing meanwhile.
     Queued,
     /// Was taken from the queue, and runs next.
     Granted,
@@ -50,10 +45,6 @@ pub(super) enum Turn {
 pub(super) struct Turns {
     /// Connections that wait for a turn, by their key at the worker. Closed ones are skipped.
     queue: VecDeque<usize>,
-    /// Connections whose TLS handshake waits for a turn.
-    handshakes: VecDeque<usize>,
-    /// This round has had its handshake.
-    has_had_handshake: bool,
     /// How long the long turns since the last poll of the sockets took.
     used_ns: u64,
     /// The task that grants turns.
@@ -62,13 +53,7 @@ pub(super) struct Turns {
 
 impl Turns {
     pub(super) fn new() -> Turns {
-        Turns {
-            queue: VecDeque::new(),
-            handshakes: VecDeque::new(),
-            has_had_handshake: false,
-            used_ns: 0,
-            task: Waker::noop().clone(),
-        }
+        Turns { queue: VecDeque::new(), used_ns: 0, task: Waker::noop().clone() }
     }
 
     /// True when a connection whose last turn was long has to queue.
@@ -80,12 +65,6 @@ impl Turns {
     /// Queues a connection for its next turn.
     pub(super) fn queue(&mut self, connection: usize) {
         self.queue.push_back(connection);
-        self.task.wake_by_ref();
-    }
-
-    /// Queues a connection for the next step of its TLS handshake.
-    pub(super) fn queue_handshake(&mut self, connection: usize) {
-        self.handshakes.push_back(connection);
         self.task.wake_by_ref();
     }
 
@@ -102,22 +81,17 @@ impl Turns {
 
     /// Begins a round: the sockets have been polled.
     pub(super) fn begin_round(&mut self) {
-        (self.used_ns, self.has_had_handshake) = (0, false);
+        self.used_ns = 0;
     }
 
-    /// The next connection of the queues, unless the round is over.
+    /// The next connection of the queue, unless the round is over.
     pub(super) fn next(&mut self) -> Option<usize> {
-        if self.used_ns < ROUND_NS
-            && let Some(connection) = self.queue.pop_front()
-        {
-            return Some(connection);
-        }
-        if std::mem::replace(&mut self.has_had_handshake, true) { None } else { self.handshakes.pop_front() }
+        if self.used_ns < ROUND_NS { self.queue.pop_front() } else { None }
     }
 
     /// Ready when there is a reason to poll the sockets and continue with the queue.
     pub(super) fn poll_wanted(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.used_ns > 0 || !self.queue.is_empty() || !self.handshakes.is_empty() {
+        if self.used_ns > 0 || !self.queue.is_empty() {
             return Poll::Ready(());
         }
         if !self.task.will_wake(cx.waker()) {
@@ -181,28 +155,6 @@ mod tests {
             }
         }
         assert_eq!(rounds[..3], [vec![0, 1], vec![2, 3], vec![4]]);
-    }
-
-    #[test]
-    fn a_round_has_one_handshake_after_the_others() {
-        let mut turns = Turns::new();
-        (10..13).for_each(|connection| turns.queue_handshake(connection));
-        assert!(!turns.are_wanted(), "they delay no other connection");
-        turns.queue(1);
-        let mut round = || {
-            turns.begin_round();
-            let mut round = Vec::new();
-            while let Some(connection) = turns.next() {
-                turns.note(2 * ROUND_NS, false);
-                if connection < 10 && round.is_empty() {
-                    turns.queue(connection);
-                }
-                round.push(connection);
-            }
-            round
-        };
-        // The other one always has more to do, and handshakes go on nevertheless.
-        assert_eq!([round(), round(), round(), round()], [vec![1, 10], vec![1, 11], vec![1, 12], vec![1]]);
     }
 
     #[test]

@@ -3,10 +3,11 @@
 
 use super::balance::{self, AtWork, Balance, Cores};
 use super::connection::{Connection, ConnectionTask};
+use super::handshakes;
 use super::local::{self, Local, with_local};
 use super::state::Exit;
 use super::stream::Stream;
-use super::team::{Arrival, Member, Team};
+use super::team::{Arrival, Handshakes, Member, Team};
 use super::transport::Transport;
 use super::turns::grant_turns;
 use crate::durability::Keeper;
@@ -36,7 +37,7 @@ const SERVE_AGAIN: Duration = Duration::from_millis(1);
 /// Longest sleep until the clock is read again.
 const SLEEP_MAX: Duration = Duration::from_secs(3600);
 
-/// Starts the worker threads.
+/// Starts the worker threads, and that of TLS handshakes.
 pub(crate) fn start_workers(
     engine: &Arc<Engine>,
     keeper: &Arc<Keeper>,
@@ -50,8 +51,9 @@ pub(crate) fn start_workers(
         members.push(Member { arrivals, connections: Arc::default(), busy: AtomicUsize::new(0) });
         receivers.push(receiver);
     }
-    let team = Arc::new(Team { members, at_work: AtWork::new() });
-    let mut threads = Vec::new();
+    let (handshakes, handshake_arrivals) = Handshakes::new();
+    let team = Arc::new(Team { members, at_work: AtWork::new(), handshakes });
+    let mut threads = vec![handshakes::start(engine, &team, handshake_arrivals, stopped.clone())?];
     for (index, arrivals) in receivers.into_iter().enumerate() {
         let (engine, keeper, team) = (engine.clone(), keeper.clone(), team.clone());
         let start = Start { engine, index, keeper, team, arrivals, stop: stopped.clone() };
@@ -113,7 +115,7 @@ async fn serve(mut start: Start) {
 
 fn welcome(arrival: Arrival, connections: &Arc<AtomicUsize>) {
     let taken = match arrival {
-        Arrival::New { stream, peer, tls } => Stream::new(stream, tls.as_deref()).map(|stream| {
+        Arrival::New { stream, peer } => Stream::plain(stream).map(|stream| {
             tokio::spawn(ConnectionTask::new(Connection::new(stream, peer), connections.clone()));
         }),
         Arrival::Moved(take_over) => take_over(connections.clone()),
@@ -253,21 +255,7 @@ pub(super) fn check_connections<T: Transport>(local: &mut Local<T>) {
     local.pool.truncate(local.pool.len() / 2);
     remind_slow_readers(local);
     local.sockets.iter_mut().for_each(|(_, socket)| socket.notice_hang_up());
-    end_long_handshakes(local);
     close_idle(local);
-}
-
-/// Closes clients whose handshake takes too long, whatever they send.
-fn end_long_handshakes<T: Transport>(local: &Local<T>) {
-    let timeout_s = local.engine.settings.tls_handshake_timeout();
-    let now_ns = local.engine.clock.monotonic_ns();
-    for (_, socket) in local.sockets.iter().filter(|(_, socket)| socket.state.is_handshake()) {
-        // Only a request makes a client active, so it has been idle since it came.
-        if socket.handle.idle_s(now_ns) >= timeout_s {
-            tracing::debug!(client = socket.handle.id, "closed: its TLS handshake has taken too long");
-            socket.handle.kill();
-        }
-    }
 }
 
 /// Wakes connections that cannot send: the soft limit of output depends on time.

@@ -10,8 +10,8 @@ const PER_THREAD: u64 = 4;
 
 /// Descriptors that are no client's with so many worker threads.
 fn reserved(threads: usize) -> u64 {
-    // Beside the workers there is the thread that listens.
-    RESERVED + PER_THREAD * (threads as u64 + 1)
+    // Beside the workers there are the thread that listens and that of TLS handshakes.
+    RESERVED + PER_THREAD * (threads as u64 + 2)
 }
 
 /// Raises the limit of open files as far as that many clients need and the operating system allows. Returns for how

@@ -200,8 +200,8 @@ impl Host for Process {
         Ok(())
     }
 
-    fn read_users(&self) -> Result<String, String> {
-        std::fs::read_to_string(&*self.settings.aclfile()).map_err(|error| error.to_string())
+    fn read_users(&self) -> Result<Vec<u8>, String> {
+        std::fs::read(&*self.settings.aclfile()).map_err(|error| error.to_string())
     }
 
     fn write_users(&self, text: &[u8]) -> Result<(), String> {

@@ -335,11 +335,10 @@ fn configured_users(settings: &Settings, tables: &[(String, String)]) -> Result<
     let users = match path.is_empty() {
         true => {
             let lines: String = tables.iter().map(|(name, rules)| format!("user {name} {rules}\n")).collect();
-            engine::parse_users(&lines, "[[user]]", all_channels).map_err(|errors| anyhow!("{errors}"))?
+            engine::parse_users(lines.as_bytes(), "[[user]]", all_channels).map_err(|errors| anyhow!("{errors}"))?
         }
         false => {
-            let text =
-                std::fs::read_to_string(&*path).with_context(|| format!("the file of users {path} cannot be read"))?;
+            let text = std::fs::read(&*path).with_context(|| format!("the file of users {path} cannot be read"))?;
             engine::parse_users(&text, &path, all_channels).map_err(|errors| anyhow!("{errors}"))?
         }
     };

@@ -49,6 +49,51 @@ fn users_are_loaded_from_a_file_and_saved_to_it() {
     ok(&mut again.connect(), "AUTH carol x");
 }
 
+/// ACL SAVE and ACL LOAD change no right, whatever is in names and patterns.
+#[test]
+fn what_is_saved_is_what_is_loaded() {
+    if !can_start_holdfast() {
+        return;
+    }
+    let dir = fresh_dir();
+    fs::create_dir_all(&dir).expect("cannot create a directory");
+    let file = dir.join("users.acl");
+    fs::write(&file, "").unwrap();
+    let server = Server::start(&dir, &["--aclfile", file.to_str().expect("a plain path")]);
+    let mut admin = server.connect();
+    for rules in [
+        vec![b"~\xff*".as_slice(), b"&\x80", b"+select|\xfe"],
+        vec![b"%R~*", b"%W~*", b"~b"],
+        vec![b"%RW~*", b"+get", b"~b"],
+        vec![b"%RW", b"(%R", b"+get)", b"~)"],
+    ] {
+        let request = [vec![b"ACL".as_slice(), b"SETUSER", b"b\xfcb", b"reset", b"on"], rules].concat();
+        assert_eq!(admin.run_args(&request).to_string(), "+OK");
+        let before = admin.run_args(&[b"ACL".as_slice(), b"GETUSER", b"b\xfcb"]);
+        ok(&mut admin, "ACL SAVE");
+        ok(&mut admin, "ACL LOAD");
+        assert_eq!(admin.run_args(&[b"ACL".as_slice(), b"GETUSER", b"b\xfcb"]), before);
+    }
+    assert!(admin.run("ACL SETUSER \"\" on").is_error(), "a file has no place for that name");
+}
+
+/// TOML has UTF-8 alone.
+#[test]
+fn config_rewrite_refuses_what_the_file_cannot_hold() {
+    if !can_start_holdfast() {
+        return;
+    }
+    let dir = fresh_dir();
+    fs::create_dir_all(&dir).expect("cannot create a directory");
+    let file = dir.join("holdfast.toml");
+    fs::write(&file, "").unwrap();
+    let server = Server::start(&dir, &["--config", file.to_str().expect("a plain path")]);
+    let mut admin = server.connect();
+    assert_eq!(admin.run_args(&[b"ACL".as_slice(), b"SETUSER", b"bob", b"~\xff"]).to_string(), "+OK");
+    assert!(admin.run("CONFIG REWRITE").to_string().starts_with("-ERR the configuration file holds UTF-8 alone"));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "");
+}
+
 #[test]
 fn users_in_the_configuration_are_kept_by_config_rewrite() {
     if !can_start_holdfast() {

@@ -117,6 +117,8 @@ fn what_is_refused_is_logged() {
         assert!(info.contains(line), "{line}: {info}");
     }
     ok(&mut own.admin, "CONFIG SET acllog-max-len 1");
+    assert_eq!(own.admin.run("ACL LOG").items().len(), 6, "until there is a new entry");
+    denied(&mut bob, "GET other");
     assert_eq!(own.admin.run("ACL LOG").items().len(), 1);
     // However long a name is, the log keeps little of it.
     let long = "n".repeat(100_000);

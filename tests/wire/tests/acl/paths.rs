@@ -159,16 +159,16 @@ fn a_search_needs_the_right_to_all_that_it_may_find() {
     }
     assert_eq!(
         tenant.run("SORT one:l BY w_*").to_string(),
-        "-ERR BY option of SORT denied due to insufficient ACL permissions"
+        "-ERR BY option of SORT denied due to insufficient ACL permissions."
     );
     assert_eq!(
         tenant.run("SORT one:l BY nosort BY w_*").to_string(),
-        "-ERR BY option of SORT denied due to insufficient ACL permissions"
+        "-ERR BY option of SORT denied due to insufficient ACL permissions."
     );
     allowed(&mut tenant, "SESSION.OPEN ID one:s");
     assert_eq!(
         tenant.run("SORT one:l GET w_*").to_string(),
-        "-ERR GET option of SORT denied due to insufficient ACL permissions"
+        "-ERR GET option of SORT denied due to insufficient ACL permissions."
     );
     allowed(&mut tenant, "SORT one:l BY nosort GET #");
 }
@@ -189,10 +189,22 @@ fn a_client_that_waits_is_not_served_what_it_may_no_longer_have() {
         own.set("bob", "~* +ping");
         allowed(&mut own.admin, serve);
         let reply = bob.read().to_string();
-        assert!(reply.starts_with("-NOPERM") || reply.starts_with("-UNBLOCKED"), "{wait}: {reply}");
+        let command = wait.split(' ').next().expect("it has a name").to_lowercase();
+        assert_eq!(reply, format!("-NOPERM User bob has no permissions to run the '{command}' command"));
+        let stats = own.admin.run("INFO commandstats").text().to_owned();
+        let line = stats.lines().find(|line| line.contains(&format!("cmdstat_{command}:"))).expect("it was called");
+        assert!(line.contains("rejected_calls=1,failed_calls=0"), "{line}");
         denied(&mut bob, wait);
         own.admin.run("FLUSHALL");
     }
+    assert_eq!(own.admin.run("INFO stats").text().matches("acl_access_denied_cmd:6").count(), 1);
+    // The command that waits is still allowed: the client may send it again.
+    let mut bob = own.user("bob", "~* +@all");
+    bob.queue_line("BLPOP list 0");
+    bob.flush();
+    eventually("it waits", || own.admin.run("INFO clients").text().contains("blocked_clients:1"));
+    own.set("bob", "~* +@list");
+    assert!(bob.read().to_string().starts_with("-UNBLOCKED"));
 }
 
 #[test]

@@ -27,6 +27,7 @@ fn rules_are_shown_as_they_were_given() {
         ("+config -config|set", "-@all +config -config|set"),
         ("+GET -Get +get", "-@all +get"),
         ("+@read allcommands", "+@all"),
+        ("+@all -@all +get", "-@all +get"),
     ] {
         ok(admin, &format!("ACL SETUSER u reset {rules}"));
         assert_eq!(admin.run("ACL GETUSER u").items()[5].text(), shown, "{rules}");
@@ -34,6 +35,22 @@ fn rules_are_shown_as_they_were_given() {
     assert_eq!(admin.run("ACL USERS").items().len(), 4);
     assert_eq!(admin.run("ACL DELUSER u twin nobody").integer(), 2);
     assert_eq!(admin.run("ACL DELUSER default").to_string(), "-ERR The 'default' user cannot be removed");
+}
+
+/// As in Redis, a rule without a pattern is one with the empty pattern.
+#[test]
+fn rights_without_a_pattern_reach_the_key_without_a_name() {
+    let Some(mut own) = Own::start(&[]) else { return };
+    let mut bob = own.user("bob", "+@all %RW");
+    assert_eq!(own.admin.run("ACL GETUSER bob").items()[7].text(), "~");
+    denied(&mut bob, "SET x 5");
+    allowed(&mut bob, "SET \"\" 5");
+    let mut bob = own.user("bob", "+@all %R");
+    denied(&mut bob, "SET \"\" 5");
+    allowed(&mut bob, "GET \"\"");
+    assert!(own.admin.run("ACL SETUSER bob %").to_string().ends_with("modifier '%': Syntax error"));
+    let reply = own.admin.run("ACL cat hash more").to_string();
+    assert_eq!(reply, "-ERR unknown subcommand or wrong number of arguments for 'cat'. Try ACL HELP.");
 }
 
 #[test]
@@ -51,11 +68,14 @@ fn wrong_rules_change_nothing() {
         ("foo", "Syntax error"),
         ("%X~b", "Syntax error"),
         ("%~b", "Syntax error"),
+        ("\"+select|1 2\"", "Syntax error"),
+        // In a file, the selector would end at the first parenthesis.
+        ("\"(~x) allkeys +@all)\"", "Syntax error"),
         ("<nope", "The password you are trying to remove from the user does not exist"),
         ("#abc", "The password hash must be exactly 64 characters and contain only lowercase hexadecimal characters"),
     ] {
         let reply = admin.run(&format!("ACL SETUSER bob off ~b {rule}")).to_string();
-        assert_eq!(reply, format!("-ERR Error in ACL SETUSER modifier '{rule}': {why}"));
+        assert_eq!(reply, format!("-ERR Error in ACL SETUSER modifier '{}': {why}", rule.trim_matches('"')));
     }
     assert!(admin.run("ACL SETUSER bob ~* ~b").to_string().contains("Adding a pattern after the * pattern"));
     assert!(admin.run("ACL SETUSER bob &* &b").to_string().contains("'allchannels' flag"));

@@ -167,6 +167,30 @@ fn a_server_can_start_with_tls_alone() {
     drop(server);
 }
 
+/// A server that has the port for TLS alone is reached there, also by those who learn of it from another.
+#[test]
+fn a_follower_and_its_writer_name_the_port_for_tls_if_there_is_no_other() {
+    let Some(server) = TlsServer::start(&["--appendonly", "yes"]) else { return };
+    let mut writer = server.connect_tls();
+    assert_eq!(writer.run("CONFIG SET port 0").to_string(), "+OK");
+    let data = writer.run("CONFIG GET dir").items()[1].text().to_owned();
+    let (dir, address) = (Dir::fresh(), free_address());
+    let follower = wire::Server::launch(address, dir.path(), |command| {
+        let flags = flags(&server.files, address);
+        dir.keep_output(command.args(flags).args(["--port", "0", "--tls-auth-clients", "no", "--follow", &data]));
+    });
+    let of_follower = format!("slave0:ip=127.0.0.1,port={},state=online", address.port());
+    eventually("the writer knows it", || writer.run("INFO replication").text().contains(&of_follower));
+    assert_eq!(writer.run("ROLE").items()[2].items()[0].items()[1].text(), address.port().to_string());
+    let client = server.client();
+    let of_writer = format!("master_port:{}\r\n", server.tls_address.port());
+    eventually("it knows the writer", || {
+        let mut follower = client.connect(address).expect("it listens");
+        follower.run("INFO replication").text().contains(&of_writer)
+    });
+    drop(follower);
+}
+
 #[test]
 fn the_port_can_be_changed_while_running() {
     let Some(server) = TlsServer::start(&["--tls-auth-clients", "no"]) else { return };

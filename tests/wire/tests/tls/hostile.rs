@@ -107,12 +107,41 @@ fn garbage_after_a_handshake_ends_the_connection() {
     assert_eq!(server.connect_tls().run("PING").to_string(), "+PONG");
 }
 
+/// Half of `maxclients` at most: the other half is left to those who say something.
+#[test]
+fn handshakes_take_half_of_the_clients_and_give_way_to_each_other() {
+    let Some(server) = TlsServer::start(&[]) else { return };
+    let mut control = server.connect();
+    let mut good = server.connect_tls();
+    ok(&mut control, "CONFIG SET maxclients 12");
+    let idle: Vec<TcpStream> = (0..6).map(|_| TcpStream::connect(server.tls_address).unwrap()).collect();
+    eventually("all are connected", || info::<usize>(&mut control, "connected_clients") == 8);
+    assert_eq!(control.run("CLIENT LIST").text().lines().count(), 8, "they are listed");
+    // One that comes beside them is refused until they have had a second to say something.
+    let late = server.client().showing(&server.authority.issue("client"));
+    let mut late_connection = None;
+    eventually("a client gets in", || {
+        late_connection = late.connect(server.tls_address).ok();
+        late_connection.is_some()
+    });
+    eventually("one has given way", || info::<usize>(&mut control, "connected_clients") == 8);
+    // The plain port and those who are connected notice nothing.
+    let plain: Vec<_> = (0..3).map(|_| server.connect()).collect();
+    for mut plain in plain {
+        assert_eq!(plain.run("PING").to_string(), "+PONG");
+    }
+    assert_eq!(good.run("PING").to_string(), "+PONG");
+    drop((idle, late_connection));
+    eventually("they are gone", || info::<usize>(&mut control, "connected_clients") == 2);
+}
+
 #[test]
 fn handshakes_count_as_clients() {
     let Some(server) = TlsServer::start(&[]) else { return };
     let mut control = server.connect();
+    let _plain: Vec<_> = (0..5).map(|_| server.connect()).collect();
     ok(&mut control, "CONFIG SET maxclients 10");
-    let _idle: Vec<TcpStream> = (0..9).map(|_| TcpStream::connect(server.tls_address).unwrap()).collect();
+    let _idle: Vec<TcpStream> = (0..4).map(|_| TcpStream::connect(server.tls_address).unwrap()).collect();
     eventually("all are connected", || info::<usize>(&mut control, "connected_clients") == 10);
     let mut refused = TcpStream::connect(server.tls_address).unwrap();
     assert_eq!(refused.read(&mut [0; 100]).unwrap_or(0), 0, "it is closed without a word that is not TLS");
@@ -130,7 +159,7 @@ fn a_stop_does_not_wait_for_handshakes() {
 }
 
 /// The first bytes of a client.
-fn client_hello(server: &TlsServer) -> Vec<u8> {
+pub(crate) fn client_hello(server: &TlsServer) -> Vec<u8> {
     let mut session = rustls::ClientConnection::new(server.client().config(), "localhost".try_into().unwrap()).unwrap();
     let mut hello = Vec::new();
     session.write_tls(&mut hello).unwrap();

@@ -4,6 +4,7 @@
 mod certificates;
 mod client;
 mod conversations;
+mod crowd;
 mod handshakes;
 mod hostile;
 mod reload;

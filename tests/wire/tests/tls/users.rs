@@ -21,6 +21,16 @@ fn a_certificate_authenticates_as_the_user_that_it_names() {
     assert_eq!(answers(), [NOAUTH; 4]);
     ok(&mut control, "CONFIG SET tls-auth-clients-user CN");
     assert_eq!(answers(), ["(nil)", NOAUTH, NOAUTH, NOAUTH]);
+    // Who is named and cannot be: counted and logged.
+    let log = control.run("ACL LOG");
+    assert_eq!(log.items().len(), 1, "{log}");
+    let entry: Vec<String> = log.items()[0].items()[..10].iter().map(ToString::to_string).collect();
+    let expected = [":2", "\"tls-cert\"", "\"toplevel\"", "\"\"", "\"somebody\""];
+    assert_eq!(entry.iter().skip(1).step_by(2).collect::<Vec<_>>(), expected, "{log}");
+    assert!(control.run("INFO stats").text().contains("acl_access_denied_tls_cert:2"));
+    ok(&mut control, "ACL SETUSER somebody off");
+    assert_eq!(answers(), ["(nil)", NOAUTH, NOAUTH, NOAUTH], "a user that is off is none");
+    assert!(control.run("INFO stats").text().contains("acl_access_denied_tls_cert:4"));
     ok(&mut control, "CONFIG SET tls-auth-clients-user uri");
     assert_eq!(answers(), [NOAUTH, NOAUTH, "(nil)", NOAUTH]);
     ok(&mut control, "CONFIG SET tls-auth-clients-user off");

@@ -7,7 +7,7 @@ use crate::durability::Keeper;
 use crate::network::balance::AtWork;
 use crate::network::connection::{Connection, Moving};
 use crate::network::local::Local;
-use crate::network::team::{Member, Team};
+use crate::network::team::{Handshakes, Member, Team};
 use crate::network::worker::{check_connections, give_surplus_away};
 use crate::test_host::IdleHost;
 use engine::clients::Unblock;
@@ -174,7 +174,11 @@ impl World {
             connections: Arc::default(),
             busy: AtomicUsize::new(0),
         };
-        let team = Arc::new(Team { members: (0..WORKERS).map(|_| member()).collect(), at_work: AtWork::new() });
+        let team = Arc::new(Team {
+            members: (0..WORKERS).map(|_| member()).collect(),
+            at_work: AtWork::new(),
+            handshakes: Handshakes::new().0,
+        });
         let handle = ClientHandle::new(0, "operator".into(), String::new(), 0, 0, Box::new(|| {}));
         let operator = (engine.worker(WORKERS), Client::new(Arc::new(handle), true));
         let workers = (0..WORKERS).map(|index| Local::new(&engine, &keeper, &team, index)).collect();
