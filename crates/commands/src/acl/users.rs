@@ -129,7 +129,8 @@ pub(super) fn deluser(cx: &mut ServerCx<'_>) -> CommandResult {
 /// True when rights allow all that others do, as far as their rules show it. IMPORTANT: a user may have thousands of
 /// patterns and selectors, so that none is compared with all.
 fn covers(rights: &Rights, others: &Rights) -> bool {
-    let known: HashSet<(u8, &[u8])> = rights.selectors[0].keys.iter().map(|key| (key.right.bits(), &*key.text)).collect();
+    let known: HashSet<(u8, &[u8])> =
+        rights.selectors[0].keys.iter().map(|key| (key.right.bits(), &*key.text)).collect();
     let listened: HashSet<&[u8]> = rights.selectors[0].channels.iter().map(|channel| &*channel.text).collect();
     let (own, other) = (&rights.selectors[0], &others.selectors[0]);
     let has_keys = || other.keys.iter().all(|key| known.contains(&(key.right.bits(), &*key.text)));

@@ -103,7 +103,9 @@ fn refuse_login(cx: &mut ServerCx<'_>) -> CommandResult {
 /// Refuses another user where what the client has begun belongs to the one that it is.
 fn pass_login(cx: &mut ServerCx<'_>) -> CommandResult {
     if cx.client.interactive.is_some() {
-        return Err(CommandError::fixed("ERR the user cannot change in a transaction: TXN.COMMIT or TXN.ABORT first"));
+        return Err(CommandError::fixed(
+            "ERR the user cannot change in a transaction: TXN.COMMIT or TXN.ROLLBACK first",
+        ));
     }
     match sessions::attachments::is_attached(cx.engine, cx.worker, cx.client) {
         true => Err(CommandError::fixed("ERR the client is attached to a session of its user: DETACH first")),

@@ -2,6 +2,7 @@
 
 use super::eval::{not_killed, pass_key_count, refuse, run};
 use algorithms::glob::Pattern;
+use execution::acl::Context;
 use execution::args::is_word;
 use execution::client::Client;
 use execution::commit;
@@ -223,11 +224,14 @@ fn pass_hooks(engine: &Engine, client: &Client, before: &Catalogue, changes: &[C
         names.any(|name| hooks.iter().any(|hook| **hook == *name))
     };
     let touches_hook = |change: &Change| match change {
-        Change::Set(library) => has_hook(library) || before.library(library.name.as_bytes()).is_some_and(|known| has_hook(known)),
+        Change::Set(library) => {
+            has_hook(library) || before.library(library.name.as_bytes()).is_some_and(|known| has_hook(known))
+        }
         Change::Delete(name) => before.library(name.as_bytes()).is_some_and(|known| has_hook(known)),
     };
     match !hooks.is_empty() && changes.iter().any(touches_hook) {
-        true => gates::pass_command(engine, client, "session.hook"),
+        true => gates::pass_command(engine, client, "session.hook")
+            .inspect_err(|denied| gates::note_if_denied(engine, client, denied, Context::TopLevel)),
         false => Ok(()),
     }
 }

@@ -318,6 +318,11 @@ fn shown_selector(selector: &Selector) -> Vec<u8> {
     words.join(&b' ')
 }
 
+/// Selectors as rules, each in parentheses.
+pub fn shown_selectors(selectors: &[Selector]) -> impl Iterator<Item = Vec<u8>> {
+    selectors.iter().map(|selector| [b"(", &*shown_selector(selector), b")"].concat())
+}
+
 /// All rules of a user, separated by spaces: applied to a new user, they make the same one.
 pub fn shown_rights(rights: &Rights) -> Vec<u8> {
     let mut words: Vec<Vec<u8>> = vec![if rights.is_on { b"on".to_vec() } else { b"off".to_vec() }];
@@ -327,6 +332,6 @@ pub fn shown_rights(rights: &Rights) -> Vec<u8> {
     words.push(if rights.sanitizes { b"sanitize-payload".to_vec() } else { b"skip-sanitize-payload".to_vec() });
     words.extend(rights.passwords.iter().map(|hash| format!("#{}", shown_hash(hash)).into_bytes()));
     words.push(shown_selector(&rights.selectors[0]));
-    words.extend(rights.selectors[1..].iter().map(|selector| [b"(", &*shown_selector(selector), b")"].concat()));
+    words.extend(shown_selectors(&rights.selectors[1..]));
     words.join(&b' ')
 }
