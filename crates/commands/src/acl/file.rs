@@ -3,6 +3,7 @@
 use super::users;
 use execution::acl::{Rights, rules};
 use execution::context::ServerCx;
+use execution::default_clients;
 use execution::engine::Engine;
 use execution::error::{CommandError, CommandResult};
 use std::collections::BTreeMap;
@@ -57,6 +58,9 @@ pub fn load_users(engine: &Engine, named: Named) {
         let is_gone = user.is_removed();
         users::follow_change(engine, &user, is_gone);
     }
+    default_clients::count(engine);
+    // Limits may have changed: those that are delayed look again.
+    engine.clients.all().iter().for_each(|handle| handle.wake());
 }
 
 pub(super) fn load(cx: &mut ServerCx<'_>) -> CommandResult {

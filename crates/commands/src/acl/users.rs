@@ -9,6 +9,7 @@ use execution::args::is_word;
 use execution::clients::{ClientHandle, Unblock};
 use execution::command::{ACL_CATEGORIES, registry};
 use execution::context::{After, ServerCx};
+use execution::default_clients;
 use execution::engine::Engine;
 use execution::error::{CommandError, CommandResult};
 use numbers::parse_i64;
@@ -51,7 +52,7 @@ pub(super) fn getuser(cx: &mut ServerCx<'_>) -> CommandResult {
     };
     let rights = user.rights();
     let reply = &mut cx.reply;
-    reply.map(6);
+    reply.map(7);
     reply.bulk(b"flags");
     let mut flags = vec![if rights.is_on { "on" } else { "off" }];
     if rights.no_password {
@@ -70,6 +71,8 @@ pub(super) fn getuser(cx: &mut ServerCx<'_>) -> CommandResult {
         reply.map(3);
         describe(reply, selector);
     }
+    reply.bulk(b"limits");
+    reply.bulk(rules::shown_limits(&rights.limits).as_bytes());
     Ok(())
 }
 
@@ -100,9 +103,15 @@ pub(super) fn setuser(cx: &mut ServerCx<'_>) -> CommandResult {
         let rule = String::from_utf8_lossy(&bad.rule).into_owned();
         CommandError::said(format!("ERR Error in ACL SETUSER modifier '{rule}': {}", bad.why))
     })?;
+    let limits = before.as_ref().map(|before| before.limits);
     if before.is_some_and(|before| !covers(&user.rights(), &before)) {
         follow_change(engine, &user, false);
     }
+    if limits.is_some_and(|limits| limits != user.rights().limits) {
+        let of_user = engine.clients.all().into_iter().filter(|handle| handle.is_of(&user.account));
+        of_user.for_each(|handle| handle.wake());
+    }
+    default_clients::count(engine);
     cx.reply.ok();
     Ok(())
 }

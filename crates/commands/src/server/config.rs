@@ -5,6 +5,7 @@ use execution::acl::{Rights, rules};
 use execution::args::is_word;
 use execution::client::Client;
 use execution::context::{After, ServerCx};
+use execution::default_clients;
 use execution::engine::Engine;
 use execution::error::{CommandError, CommandResult};
 use execution::persistence::journal_state::JournalState;
@@ -43,7 +44,10 @@ pub(super) fn set(cx: &mut ServerCx<'_>) -> CommandResult {
     for row in pairs.iter().filter_map(|(name, _)| Settings::find(name)) {
         cx.engine.host.setting_changed(row.name);
         match row.name {
-            "requirepass" => cx.engine.acl.set_default_password(cx.engine.settings.requirepass().as_bytes()),
+            "requirepass" => {
+                cx.engine.acl.set_default_password(cx.engine.settings.requirepass().as_bytes());
+                default_clients::count(cx.engine);
+            }
             "acllog-max-len" => cx.engine.acl.trim_log(cx.engine.settings.acllog_max_len() as usize),
             _ => {}
         }
@@ -85,6 +89,7 @@ pub(super) fn resetstat(cx: &mut ServerCx<'_>) -> CommandResult {
         metrics.histograms.reset(None);
     }
     cx.engine.clients.reset_totals();
+    cx.engine.acl.all().iter().for_each(|user| user.account.counters.reset());
     cx.engine.transactions.reset();
     cx.engine.sessions.reset_failures();
     cx.engine.eviction.reset();

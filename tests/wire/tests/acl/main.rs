@@ -2,10 +2,12 @@
 
 mod agreement;
 mod files;
+mod limits;
 mod login;
 mod paths;
 mod rules;
 mod support;
+mod sweepers;
 
 #[path = "../process/support.rs"]
 #[allow(dead_code, reason = "only a part of it is used here")]
