@@ -52,7 +52,7 @@ pub(super) fn getuser(cx: &mut ServerCx<'_>) -> CommandResult {
     };
     let rights = user.rights();
     let reply = &mut cx.reply;
-    reply.map(7);
+    reply.map(8);
     reply.bulk(b"flags");
     let mut flags = vec![if rights.is_on { "on" } else { "off" }];
     if rights.no_password {
@@ -68,7 +68,7 @@ pub(super) fn getuser(cx: &mut ServerCx<'_>) -> CommandResult {
     reply.bulk(b"selectors");
     reply.array(rights.selectors.len() - 1);
     for selector in &rights.selectors[1..] {
-        reply.map(3);
+        reply.map(4);
         describe(reply, selector);
     }
     reply.bulk(b"limits");
@@ -83,6 +83,8 @@ fn describe(reply: &mut Reply<'_>, selector: &Selector) {
     reply.bulk(&rules::shown_keys(selector));
     reply.bulk(b"channels");
     reply.bulk(&rules::shown_channels(selector));
+    reply.bulk(b"databases");
+    reply.bulk(rules::shown_databases(selector).as_bytes());
 }
 
 pub(super) fn setuser(cx: &mut ServerCx<'_>) -> CommandResult {
@@ -140,7 +142,11 @@ fn covers(rights: &Rights, others: &Rights) -> bool {
         let keys =
             |known: &Selector| known.keys.iter().map(|key| (key.right.bits(), key.text.clone())).collect::<Vec<_>>();
         let channels = |known: &Selector| known.channels.iter().map(|channel| channel.text.clone()).collect::<Vec<_>>();
+        let has_databases = |listed: &Vec<u32>| {
+            other.databases.as_ref().is_some_and(|others| others.iter().all(|db| listed.contains(db)))
+        };
         selector.commands == other.commands
+            && selector.databases.as_ref().is_none_or(has_databases)
             && selector.first_args == other.first_args
             && (selector.all_keys || !other.all_keys && keys(other).iter().all(|key| keys(selector).contains(key)))
             && (selector.all_channels
@@ -192,7 +198,7 @@ pub(super) fn dryrun(cx: &mut ServerCx<'_>) -> CommandResult {
     if !row.accepts(request.len()) {
         return Err(CommandError::WrongArity(row.full_name.as_str().into()));
     }
-    match check::check(cx.engine, &user.rights(), row, request) {
+    match check::check(cx.engine, &user.rights(), row, request, cx.client.db) {
         Ok(()) => cx.reply.ok(),
         Err(object) => cx.reply.bulk(object.text(&user.shown_name()).as_bytes()),
     }

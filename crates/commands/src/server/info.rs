@@ -343,6 +343,7 @@ fn stats(lines: &mut Lines, cx: &ReadCx<'_>) {
         ("acl_access_denied_cmd", Reason::Command),
         ("acl_access_denied_key", Reason::Key),
         ("acl_access_denied_channel", Reason::Channel),
+        ("acl_access_denied_db", Reason::Database),
     ] {
         lines.add(name, denied[reason as usize].load(Relaxed));
     }

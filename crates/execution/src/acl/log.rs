@@ -10,6 +10,7 @@ pub enum Reason {
     Key,
     Channel,
     Auth,
+    Database,
 }
 
 impl Reason {
@@ -19,6 +20,7 @@ impl Reason {
             Object::Command(_) => Reason::Command,
             Object::Key(_) | Object::Prefix(_) | Object::Anything(_) => Reason::Key,
             Object::Channel(_) => Reason::Channel,
+            Object::Database(_) => Reason::Database,
         }
     }
 
@@ -28,6 +30,7 @@ impl Reason {
             Reason::Key => "key",
             Reason::Channel => "channel",
             Reason::Auth => "auth",
+            Reason::Database => "database",
         }
     }
 }

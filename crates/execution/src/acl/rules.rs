@@ -20,6 +20,7 @@ const NO_SUCH_PASSWORD: RuleError = "The password you are trying to remove from 
 const BAD_HASH: RuleError =
     "The password hash must be exactly 64 characters and contain only lowercase hexadecimal characters";
 const FIRST_ARG_OF_SUBCOMMAND: RuleError = "Allowing first-arg of a subcommand is not supported";
+const BAD_DATABASE: RuleError = "The provided database ID is out of range";
 const UNKNOWN_LIMIT: RuleError = "Unknown limit, there are clients, ops, in, out, reply and memory";
 const BAD_NUMBER: RuleError = "The limit must be a number, 0 for none";
 const BAD_BYTES: RuleError = "The limit must be a number of bytes such as 10mb, 0 for none";
@@ -156,6 +157,12 @@ fn apply_to_selector(selector: &mut Selector, rule: &[u8]) -> Result<(), RuleErr
     } else if is("resetchannels") {
         selector.all_channels = false;
         selector.channels.clear();
+    } else if is("alldbs") {
+        selector.databases = None;
+    } else if is("resetdbs") {
+        selector.databases = Some(Vec::new());
+    } else if let Some(listed) = strip_word(rule, b"db=") {
+        selector.databases = Some(parse_databases(listed)?);
     } else if is("allcommands") || is("+@all") {
         selector.commands = CommandSet::all();
         selector.command_rules.clear();
@@ -209,6 +216,22 @@ fn apply_to_selector(selector: &mut Selector, rule: &[u8]) -> Result<(), RuleErr
         return Err(SYNTAX);
     }
     Ok(())
+}
+
+/// `0,1`: in their order, each once.
+fn parse_databases(listed: &[u8]) -> Result<Vec<u32>, RuleError> {
+    let parse = |number: &[u8]| {
+        let is_number = |digits: &[u8]| !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+        if !is_number(number.strip_prefix(b"-").unwrap_or(number)) {
+            return Err(SYNTAX);
+        }
+        let number = std::str::from_utf8(number).ok().and_then(|number| number.parse::<i32>().ok());
+        number.and_then(|number| u32::try_from(number).ok()).ok_or(BAD_DATABASE)
+    };
+    let mut databases: Vec<u32> = listed.split(|byte| *byte == b',').map(parse).collect::<Result<_, _>>()?;
+    databases.sort_unstable();
+    databases.dedup();
+    Ok(databases)
 }
 
 /// `+command`, `+command|subcommand`, `+command|first-argument`.
@@ -331,12 +354,24 @@ pub fn shown_channels(selector: &Selector) -> Vec<u8> {
     }
 }
 
+/// `db=0,1`, `alldbs` or `resetdbs`.
+pub fn shown_databases(selector: &Selector) -> String {
+    match &selector.databases {
+        None => "alldbs".to_owned(),
+        Some(listed) if listed.is_empty() => "resetdbs".to_owned(),
+        Some(listed) => format!("db={}", listed.iter().map(u32::to_string).collect::<Vec<_>>().join(",")),
+    }
+}
+
 /// All rules of a selector, separated by spaces.
 fn shown_selector(selector: &Selector) -> Vec<u8> {
     let mut words = vec![shown_keys(selector)];
     match selector.all_channels {
         true => words.push(b"&*".to_vec()),
         false => words.extend([b"resetchannels".to_vec(), shown_channels(selector)]),
+    }
+    if selector.databases.is_some() {
+        words.push(shown_databases(selector).into_bytes());
     }
     words.push(shown_commands(selector).into_bytes());
     words.retain(|word| !word.is_empty());
@@ -379,12 +414,17 @@ mod tests {
 
     /// Rules that are shown make the same rights, whatever they were given as.
     #[test]
-    fn limits_survive_being_shown_and_read() {
+    fn limits_and_databases_survive_being_shown_and_read() {
         let mut random = Random::new();
         for _ in 0..500 {
             let mut rights = Rights::new(false);
             let rules: Vec<Vec<u8>> = (0..random.below(8))
                 .map(|_| {
+                    if random.below(3) == 0 {
+                        let listed: Vec<String> = (0..=random.below(4)).map(|_| random.below(16).to_string()).collect();
+                        let listed = format!("DB={}", listed.join(","));
+                        return random.pick(&[&*listed, "alldbs", "resetdbs"]).as_bytes().to_vec();
+                    }
                     let limit = *random.pick(&Limit::ALL);
                     let unit = if limit.is_in_bytes() { *random.pick(&["", "b", "k", "kb", "m", "GB"]) } else { "" };
                     let number = match random.below(3) {
@@ -400,6 +440,7 @@ mod tests {
             let again: Vec<Vec<u8>> = shown.split(|byte| *byte == b' ').map(<[u8]>::to_vec).collect();
             let read = apply_all(&Rights::new(true), &again, true).expect("what is shown can be read");
             assert_eq!(read.limits, rights.limits, "{}", String::from_utf8_lossy(&shown));
+            assert_eq!(read.selectors[0].databases, rights.selectors[0].databases);
             assert_eq!(shown_rights(&read), shown);
             let none = apply_all(&read, &[b"resetlimits".to_vec()], true).expect("it is a rule");
             assert_eq!((none.limits, shown_access(&none)), (Limits::default(), shown_access(&read)));

@@ -32,7 +32,7 @@ pub struct Acl {
     changing: Mutex<(), { rank::ACL_USERS }>,
     log: Mutex<AclLog, { rank::ACL_LOG }>,
     /// For INFO: what was refused, by reason.
-    pub denied: [AtomicU64; 4],
+    pub denied: [AtomicU64; 5],
 }
 
 impl Default for Acl {

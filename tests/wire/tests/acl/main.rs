@@ -1,6 +1,7 @@
 //! Access control: what each user may do, by whichever path a command runs; how users log in, and where they are kept.
 
 mod agreement;
+mod databases;
 mod files;
 mod limits;
 mod login;
