@@ -89,6 +89,7 @@ fn evict_for_users(engine: &Engine) {
                 "more than any other of its user, and all of them more than limit:memory",
             );
         }
+        user.account.see_memory(sum);
     }
 }
 
@@ -104,16 +105,14 @@ pub fn pass_user_limit(engine: &Engine, client: &Client, growth: usize) -> Comma
 #[cold]
 fn pass_memory_of_user(engine: &Engine, client: &Client, growth: usize) -> CommandResult {
     let account = client.account(&engine.acl);
-    let limit = account.limit(Limit::Memory);
-    if limit == 0 || held_bytes(engine, account) + growth as u64 <= limit {
-        return Ok(());
+    match account.add_memory(growth as u64, || held_bytes(engine, account)) {
+        true => Ok(()),
+        false => Err(NO_MEMORY_LEFT),
     }
-    account.counters.count_refused(Limit::Memory);
-    Err(NO_MEMORY_LEFT)
 }
 
 /// What the clients of an account hold in buffers and transactions. Visits all clients.
-pub fn held_bytes(engine: &Engine, account: &Arc<Account>) -> u64 {
+fn held_bytes(engine: &Engine, account: &Arc<Account>) -> u64 {
     let of_account = engine.clients.all().into_iter().filter(|handle| handle.is_of(account));
     of_account.map(|handle| handle.held_bytes() as u64).sum()
 }

@@ -663,6 +663,38 @@ mod tests {
         assert_eq!(clients.len(), 1);
     }
 
+    /// Clients change their users while others kill them, and while the default user loses its password.
+    #[test]
+    fn a_client_is_counted_once_or_not_at_all() {
+        use super::super::account::limits::{Limit, Limits};
+        let accounts: Vec<Arc<Account>> = (0..3).map(|_| Arc::default()).collect();
+        let mut limits = Limits::default();
+        limits.set(Limit::Clients, 2);
+        accounts[1].set_limits(&limits);
+        for round in 0..200 {
+            let handles: Vec<_> = (0..6).map(handle).collect();
+            std::thread::scope(|scope| {
+                for handle in &handles {
+                    scope.spawn(|| {
+                        for step in 0..20 {
+                            handle.enter(&accounts[(handle.id as usize + step + round) % 3]);
+                        }
+                    });
+                }
+                scope.spawn(|| handles.iter().step_by(2).for_each(|handle| handle.kill()));
+                scope.spawn(|| handles.iter().for_each(|handle| handle.enter_if_none(&accounts[0])));
+            });
+            for account in &accounts {
+                let counted = handles.iter().filter(|handle| handle.is_of(account)).count();
+                assert_eq!(account.clients(), counted as u64);
+            }
+            assert!(accounts[1].clients() <= 2);
+            assert!(handles.iter().step_by(2).all(|handle| handle.account().is_none()), "they are gone");
+            handles.iter().for_each(|handle| handle.kill());
+            assert!(accounts.iter().all(|account| account.clients() == 0));
+        }
+    }
+
     #[test]
     fn only_a_blocked_client_can_be_unblocked() {
         let handle = handle(1);

@@ -26,6 +26,8 @@ pub struct Account {
     operations: Bucket,
     bytes_in: Bucket,
     bytes_out: Bucket,
+    /// About how much memory its clients hold, not less: what was seen, and what was added since. Only while there is a limit.
+    memory: AtomicU64,
     /// Connections that are this user.
     clients: AtomicU64,
     /// Those of them whose next request is delayed now.
@@ -66,7 +68,9 @@ impl Account {
                     Limit::Operations => self.operations.fill(),
                     Limit::BytesIn => self.bytes_in.fill(),
                     Limit::BytesOut => self.bytes_out.fill(),
-                    Limit::Clients | Limit::Reply | Limit::Memory => {}
+                    // It has to be looked at first.
+                    Limit::Memory => self.memory.store(u64::MAX, Relaxed),
+                    Limit::Clients | Limit::Reply => {}
                 }
             }
         }
@@ -101,6 +105,33 @@ impl Account {
 
     pub fn clients(&self) -> u64 {
         self.clients.load(Relaxed)
+    }
+
+    // Memory.
+
+    /// Adds memory that a client is about to hold. False when there would be more than the limit; then nothing is added.
+    /// `held_bytes` counts exactly what all its clients hold. It visits them all, so it is asked only when the limit seems
+    /// to be reached: what was given back since it was last asked is not known otherwise.
+    pub fn add_memory(&self, bytes: u64, held_bytes: impl FnOnce() -> u64) -> bool {
+        let limit = self.limit(Limit::Memory);
+        if limit == 0 {
+            return true;
+        }
+        let add = |held: u64| held.checked_add(bytes).filter(|held| *held <= limit);
+        if self.memory.fetch_update(Relaxed, Relaxed, add).is_ok() {
+            return true;
+        }
+        self.see_memory(held_bytes());
+        let fits = self.memory.fetch_update(Relaxed, Relaxed, add).is_ok();
+        if !fits {
+            self.counters.count_refused(Limit::Memory);
+        }
+        fits
+    }
+
+    /// Notes how much memory its clients hold.
+    pub fn see_memory(&self, held_bytes: u64) {
+        self.memory.store(held_bytes, Relaxed);
     }
 
     // Rates.
@@ -196,6 +227,29 @@ mod tests {
         assert_eq!((usage.delays, usage.delayed_ms), (4, 15));
         account.set_limits(&Limits::default());
         assert!(!account.has_rates() && account.wait_ns(now_ns) == 0);
+    }
+
+    #[test]
+    fn memory_is_looked_at_only_when_the_limit_seems_to_be_reached() {
+        let (account, looks) = (Account::default(), std::cell::Cell::new(0));
+        let look = |held| {
+            let looks = &looks;
+            move || {
+                looks.set(looks.get() + 1);
+                held
+            }
+        };
+        assert!(account.add_memory(u64::MAX, look(0)), "without a limit");
+        let mut limits = Limits::default();
+        limits.set(Limit::Memory, 100);
+        account.set_limits(&limits);
+        assert!(account.add_memory(10, look(50)) && looks.get() == 1, "what was there before is counted");
+        assert!(account.add_memory(40, look(0)) && looks.get() == 1);
+        assert!(account.add_memory(1, look(20)) && looks.get() == 2, "some of it was given back");
+        assert!(!account.add_memory(80, look(100)) && looks.get() == 3);
+        assert!(!account.add_memory(101, look(0)));
+        assert!(account.add_memory(100, look(0)));
+        assert_eq!(account.usage(0).refused[Limit::Memory as usize], 2);
     }
 
     #[test]
