@@ -33,6 +33,7 @@ pub struct CommandOnCopy {
     pub token: DatabaseToken,
     pub protocol: Protocol,
     pub output_bytes_max: usize,
+    pub reply_bytes_max: usize,
     pub no_touch: bool,
     pub tracker: Option<Arc<Tracker>>,
     pub caching: bool,

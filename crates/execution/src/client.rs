@@ -1,12 +1,13 @@
 //! One network peer as commands see it: its choices and its state. Refuses to know its socket.
 
-use crate::acl::User;
-use crate::clients::CLIENT_BYTES;
-use crate::clients::ClientHandle;
+use crate::acl::{Acl, User};
+use crate::clients::account::usage::Counts;
 use crate::clients::pubsub::Subscriptions;
 use crate::clients::tracking::Tracker;
+use crate::clients::{Account, CLIENT_BYTES, ClientHandle};
 use crate::command::CommandRow;
 use crate::database_tokens::DatabaseToken;
+use crate::error::{CommandResult, TOO_MANY_CLIENTS};
 use crate::interactive::InteractiveTransaction;
 use crate::queued::Transaction;
 use crate::settings::{AppendFsync, Settings};
@@ -58,6 +59,20 @@ impl Unfinished {
     }
 }
 
+/// Commands that a client has run, and the time that they took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    pub operations: u64,
+    pub busy_ns: u64,
+}
+
+impl Tally {
+    /// With what its connection has received and is to send.
+    pub fn with_bytes(self, bytes_in: u64, bytes_out: u64) -> Counts {
+        Counts { operations: self.operations, busy_ns: self.busy_ns, bytes_in, bytes_out }
+    }
+}
+
 /// State of a connection that only its own commands change. State that other clients may see or change is in its
 /// handle.
 pub struct Client {
@@ -78,6 +93,10 @@ pub struct Client {
     pub monitoring: bool,
     /// The limit of its output; a reply that would exceed it is cut, and the connection is closed.
     pub output_bytes_max: usize,
+    /// The longest reply that its user may have (`limit:reply`).
+    pub reply_bytes_max: usize,
+    /// What its commands have taken and its connection has not counted yet.
+    pub tally: Tally,
     /// Its subscriptions.
     pub subscriptions: Subscriptions,
     /// Commands queued since MULTI.
@@ -139,6 +158,8 @@ impl Client {
             no_evict: false,
             monitoring: false,
             output_bytes_max: usize::MAX,
+            reply_bytes_max: usize::MAX,
+            tally: Tally::default(),
             subscriptions: Subscriptions::default(),
             transaction: None,
             interactive: None,
@@ -163,12 +184,42 @@ impl Client {
         }
     }
 
-    /// Makes it that user from now on.
-    pub fn become_user(&mut self, user: Arc<User>) {
+    /// Makes it that user from now on. An error if the user has as many clients as it may have: then nothing changes.
+    pub fn become_user(&mut self, user: Arc<User>) -> CommandResult {
+        if !self.handle.enter(&user.account) {
+            return Err(TOO_MANY_CLIENTS);
+        }
         self.handle.set_user(&user.name);
+        self.reply_bytes_max = user.account.reply_bytes_max();
         self.user = Some(user);
         self.authenticated = true;
         self.free_pass = AtomicU64::new(0);
+        Ok(())
+    }
+
+    /// Counts it among the clients of the default user, if it is one without a password. An error if that user has as many
+    /// clients as it may have.
+    pub fn begin_as_default(&self, acl: &Acl) -> CommandResult {
+        match !acl.default_needs_no_password() || self.handle.enter(&acl.default_user().account) {
+            true => Ok(()),
+            false => Err(TOO_MANY_CLIENTS),
+        }
+    }
+
+    /// Takes over the limit of its user that its commands look at.
+    #[inline]
+    pub fn follow_limits(&mut self, acl: &Acl) {
+        self.reply_bytes_max = self.account(acl).reply_bytes_max();
+    }
+
+    /// The account of its user. Before it has authenticated, it is nobody's.
+    #[inline]
+    pub fn account<'a>(&'a self, acl: &'a Acl) -> &'a Arc<Account> {
+        match &self.user {
+            Some(user) => &user.account,
+            None if self.authenticated || acl.default_needs_no_password() => &acl.default_user().account,
+            None => acl.nobody(),
+        }
     }
 
     /// Takes the client out of its connection and leaves a stand-in there.
@@ -180,6 +231,7 @@ impl Client {
             no_evict: self.no_evict,
             monitoring: self.monitoring,
             output_bytes_max: self.output_bytes_max,
+            reply_bytes_max: self.reply_bytes_max,
             durability: self.durability,
             depends_on: self.depends_on,
             last_batch: self.last_batch,
@@ -245,8 +297,8 @@ impl Client {
     pub fn reset(&mut self, authenticated: bool) {
         let fresh = Client::new(self.handle.clone(), authenticated);
         let reply_mode = if self.reply_mode == ReplyMode::Skipping { ReplyMode::Skipping } else { ReplyMode::On };
-        let (depends_on, last_batch) = (self.depends_on, self.last_batch);
-        *self = Client { last_command: self.last_command, reply_mode, depends_on, last_batch, ..fresh };
+        let (depends_on, last_batch, tally) = (self.depends_on, self.last_batch, self.tally);
+        *self = Client { last_command: self.last_command, reply_mode, depends_on, last_batch, tally, ..fresh };
         self.handle.reset();
     }
 }

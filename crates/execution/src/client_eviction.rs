@@ -1,10 +1,12 @@
 //! The memory limits of clients: `maxmemory-clients` for all together, beyond which the largest are closed, and the
-//! share of `maxmemory` that one client may use. Knows how much each client uses and which may be closed; refuses to
-//! know what for.
+//! share of `maxmemory` that one client may use; and that of the clients of one user (`limit:memory`). Knows how much each
+//! client uses and which may be closed; refuses to know what for.
 
-use crate::clients::{ClientHandle, Peer};
+use crate::client::Client;
+use crate::clients::account::limits::Limit;
+use crate::clients::{Account, ClientHandle, Peer};
 use crate::engine::Engine;
-use crate::error::{CommandError, CommandResult};
+use crate::error::{CommandError, CommandResult, NO_MEMORY_LEFT};
 use crate::gates;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -27,6 +29,7 @@ const BUCKET_LAST_LOG2: u32 = 32;
 /// to be added to a buffer, and are counted already. Visits every client, so it is called ten times a second, and when
 /// a client's buffer has grown by a megabyte.
 pub fn evict_clients(engine: &Engine, growth: u64) {
+    evict_for_users(engine);
     let limit = engine.settings.maxmemory_clients();
     let is_short = || engine.host.used_memory().saturating_add(growth) > engine.settings.maxmemory();
     let share = client_share_bytes(engine).filter(|_| is_short());
@@ -52,6 +55,66 @@ pub fn evict_clients(engine: &Engine, growth: u64) {
             evict_client(engine, &handle, bytes, why);
         }
     }
+}
+
+/// Closes clients of users that hold more than `limit:memory` allows: the largest of that user, until the rest fits.
+fn evict_for_users(engine: &Engine) {
+    if !engine.acl.limits_memory() {
+        return;
+    }
+    let Some(_guard) = engine.clients.evicting.try_lock() else { return };
+    let all = engine.clients.all();
+    for user in engine.acl.all() {
+        let limit = user.account.limit(Limit::Memory);
+        if limit == 0 {
+            continue;
+        }
+        let mut held: Vec<(u64, &Arc<ClientHandle>)> = all
+            .iter()
+            .filter(|handle| handle.is_of(&user.account))
+            .map(|handle| (handle.held_bytes() as u64, handle))
+            .collect();
+        let mut sum: u64 = held.iter().map(|(bytes, _)| bytes).sum();
+        held.sort_unstable_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
+        for (bytes, handle) in held {
+            if sum <= limit {
+                break;
+            }
+            sum -= bytes;
+            user.account.counters.count_refused(Limit::Memory);
+            evict_client(
+                engine,
+                handle,
+                bytes,
+                "more than any other of its user, and all of them more than limit:memory",
+            );
+        }
+        user.account.see_memory(sum);
+    }
+}
+
+/// Refuses `growth` more bytes for a client, if its user's clients would then hold more than `limit:memory` allows.
+#[inline]
+pub fn pass_user_limit(engine: &Engine, client: &Client, growth: usize) -> CommandResult {
+    match engine.acl.limits_memory() {
+        true => pass_memory_of_user(engine, client, growth),
+        false => Ok(()),
+    }
+}
+
+#[cold]
+fn pass_memory_of_user(engine: &Engine, client: &Client, growth: usize) -> CommandResult {
+    let account = client.account(&engine.acl);
+    match account.add_memory(growth as u64, || held_bytes(engine, account)) {
+        true => Ok(()),
+        false => Err(NO_MEMORY_LEFT),
+    }
+}
+
+/// What the clients of an account hold in buffers and transactions. Visits all clients.
+fn held_bytes(engine: &Engine, account: &Arc<Account>) -> u64 {
+    let of_account = engine.clients.all().into_iter().filter(|handle| handle.is_of(account));
+    of_account.map(|handle| handle.held_bytes() as u64).sum()
 }
 
 fn evict_client(engine: &Engine, handle: &ClientHandle, bytes: u64, why: &str) {

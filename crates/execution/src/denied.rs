@@ -17,6 +17,8 @@ pub enum Object {
     /// All keys that begin so.
     Prefix(Vec<u8>),
     Channel(Vec<u8>),
+    /// A database: as the request names it, or the command that would use the selected one.
+    Database(Vec<u8>),
     /// Any key, for an option of a command; with the text of the error.
     Anything(&'static str),
 }
@@ -26,7 +28,7 @@ impl Object {
     pub fn shown(&self) -> Vec<u8> {
         match self {
             Object::Command(name) => name.clone().into_bytes(),
-            Object::Key(name) | Object::Prefix(name) | Object::Channel(name) => name.clone(),
+            Object::Key(name) | Object::Prefix(name) | Object::Channel(name) | Object::Database(name) => name.clone(),
             Object::Anything(_) => b"*".to_vec(),
         }
     }
@@ -38,6 +40,7 @@ impl Object {
             Object::Key(_) => "No permissions to access a key".to_owned(),
             Object::Prefix(_) => "No permissions to access all keys of a prefix".to_owned(),
             Object::Channel(_) => "No permissions to access a channel".to_owned(),
+            Object::Database(_) => "No permissions to access database".to_owned(),
             Object::Anything(text) => (*text).to_owned(),
         }
     }
@@ -50,6 +53,7 @@ impl Object {
             Object::Prefix(prefix) => {
                 format!("User {user} has no permissions to access all keys that begin with '{}'", lossy(prefix))
             }
+            Object::Database(name) => format!("User {user} has no permissions to access database {}", lossy(name)),
             Object::Anything(text) => (*text).to_owned(),
             Object::Channel(name) => format!("User {user} has no permissions to access the '{}' channel", lossy(name)),
         }

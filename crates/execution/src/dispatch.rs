@@ -13,6 +13,7 @@ use crate::indexes;
 use crate::indexes::OnIndex;
 use crate::instants::AtInstant;
 use crate::metrics;
+use crate::reply_limit;
 use crate::waiting;
 use crate::waiting::waiter::WaitPhase;
 use keyspace::{Key, Locked};
@@ -109,10 +110,18 @@ pub fn execute_on(engine: &Engine, mut call: Call<'_, '_>, reply: &mut Reply<'_>
             let held = Some(locked.lend());
             handler::run_scripting(engine, &mut call, reply.lend(), handler, held)
         }
-        _ if indexes::meets_index(locked, call.client.db, row, request, call.only_key) => {
-            indexes::run_on_index_under(engine, &mut call, reply.lend(), locked, OnIndex::AtOnce)
+        _ => {
+            let bytes_max = match call.worker.in_script {
+                // It is not sent to the client.
+                true => usize::MAX,
+                false => reply_at.saturating_add(reply_limit::bytes_max(call.client, row)),
+            };
+            let reply = reply.lend().within(bytes_max);
+            match indexes::meets_index(locked, call.client.db, row, request, call.only_key) {
+                true => indexes::run_on_index_under(engine, &mut call, reply, locked, OnIndex::AtOnce),
+                false => handler::run_under(engine, &mut call, reply, locked, OnIndex::No),
+            }
         }
-        _ => handler::run_under(engine, &mut call, reply.lend(), locked, OnIndex::No),
     };
     conclude(engine, call, reply, reply_at, result)
 }
@@ -149,6 +158,10 @@ fn conclude(
     // Commands do not wait for keys here: the client gets the timeout reply that the handler has written.
     client.wait_phase = WaitPhase::Idle;
     metrics::record_command(engine, worker, client, row, request);
+    let mut result = result;
+    if reply.position().saturating_sub(reply_at) > client.reply_bytes_max && result.is_ok() && !worker.in_script {
+        result = reply_limit::pass(worker, client, row);
+    }
     if let Err(error) = result {
         worker.batch.has_panicked |= worker.batch.is_private && error == CommandError::Internal;
         worker.metrics.stats.commands[row.index].failed.add(1);

@@ -26,6 +26,7 @@ use crate::register_restores::Restores;
 use crate::restrictions::Restrictions;
 use crate::sessions::Sessions;
 use crate::settings::{self, Settings};
+use crate::sweepers::Sweepers;
 use crate::walks::Walks;
 use crate::watches::WatchedKeys;
 use keyspace::Thresholds;
@@ -54,6 +55,8 @@ pub struct Engine {
     pub indexes: IndexCatalogue,
     /// Work of the background thread.
     pub background_tasks: BackgroundTasks,
+    /// How sweepers fare.
+    pub sweepers: Sweepers,
     pub pause: Pause,
     pub slowlog: SlowLog,
     pub latency: Monitor,
@@ -125,6 +128,7 @@ impl Engine {
             tracking: Tracking::default(),
             indexes: IndexCatalogue::default(),
             background_tasks: BackgroundTasks::default(),
+            sweepers: Sweepers::default(),
             pause: Pause::default(),
             slowlog: SlowLog::default(),
             latency: Monitor::default(),

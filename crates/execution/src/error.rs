@@ -8,6 +8,14 @@ use std::fmt;
 pub const DEMOTED: &str =
     "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)";
 
+/// At a limit of the user: see `clients::account`.
+pub const TOO_MANY_CLIENTS: CommandError = CommandError::fixed("LIMIT max number of clients of this user reached");
+pub const REPLY_TOO_LONG: CommandError =
+    CommandError::fixed("LIMIT the reply is longer than this user may get (limit:reply)");
+pub const NO_MEMORY_LEFT: CommandError = CommandError::fixed(
+    "LIMIT the clients of this user hold as much memory in buffers and transactions as they may (limit:memory)",
+);
+
 /// A refused command. Refusing changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandError {

@@ -191,6 +191,7 @@ pub fn execute_ahead(
         }
         Err(_) if is_http(request) => after = After::Close,
         Err(ref error) => {
+            client.tally.operations += 1;
             metrics::count_rejected(worker, request);
             let ends_queue = |row: &CommandRow| row.command.flags.has(Flags::ENDS_QUEUE);
             if engine.registry.find(request.arg(0)).is_some_and(ends_queue) {
@@ -306,6 +307,12 @@ pub(super) fn queue(
     if let Some(error) = &refused {
         gates::note_if_denied(engine, client, error, acl::Context::Multi);
     }
+    client.tally.operations += 1;
+    let request_bytes = || request.iter().map(|arg| arg.len() + size_of::<usize>()).sum();
+    let refused = match refused {
+        None if engine.acl.limits_memory() => client_eviction::pass_user_limit(engine, client, request_bytes()).err(),
+        refused => refused,
+    };
     let bytes_max = engine.settings.client_query_buffer_limit();
     let transaction = client.transaction.as_mut().expect("only commands of a transaction are queued");
     let before = transaction.bytes();

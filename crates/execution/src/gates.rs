@@ -129,7 +129,7 @@ fn pass_rights(engine: &Engine, client: &Client, row: &'static CommandRow, reque
         client.free_pass.store(generation, Relaxed);
         return Ok(());
     }
-    acl::check::check(engine, &rights, row, request)
+    acl::check::check(engine, &rights, row, request, client.db)
         .map_err(|object| CommandError::Denied(Box::new(Denied { object, user: user.shown_name() })))
 }
 

@@ -12,13 +12,15 @@ use resp::Request;
 pub fn record_command(
     engine: &Engine,
     worker: &mut Worker,
-    client: &Client,
+    client: &mut Client,
     row: &'static CommandRow,
     request: Request<'_>,
 ) {
     let ended_ns = engine.clock.monotonic_ns();
     let took_ns = ended_ns.saturating_sub(worker.last_ns);
     worker.last_ns = ended_ns;
+    client.tally.operations += 1;
+    client.tally.busy_ns += took_ns;
     if !worker.batch.is_atomic {
         // After a slow command, the next one in the pipeline must see the current time. Commands of a transaction
         // share one instant.

@@ -15,6 +15,7 @@ use crate::gates;
 use crate::metrics;
 use crate::panics;
 use crate::pending_batch::PendingBatch;
+use crate::reply_limit;
 use crate::transaction;
 use resp::{Reply, Request};
 
@@ -60,6 +61,7 @@ pub fn run(engine: &Engine, mut call: Call<'_, '_>, out: &mut Vec<u8>, ahead: &m
         && let Err(error) = gates::gates(engine, call.client, row, request)
     {
         let Call { worker, client, .. } = call;
+        client.tally.operations += 1;
         gates::note_if_denied(engine, client, &error, Context::TopLevel);
         worker.metrics.stats.commands[row.index].rejected.add(1);
         let error = match row.command.flags.has(Flags::ENDS_QUEUE) {
@@ -74,6 +76,12 @@ pub fn run(engine: &Engine, mut call: Call<'_, '_>, out: &mut Vec<u8>, ahead: &m
         return After::Continue;
     }
     call.worker.secrets.clear();
+    let output_bytes_max = call.client.output_bytes_max;
+    if call.client.reply_bytes_max < usize::MAX {
+        // What is longer than the user's limit is not written to its end.
+        let reply_end_max = reply_at.saturating_add(reply_limit::bytes_max(call.client, row));
+        call.client.output_bytes_max = output_bytes_max.min(reply_end_max);
+    }
     let result = match row.command.handler {
         Handler::Server(_) | Handler::Script(_) => {
             let (db, protocol) = (call.client.db, call.client.protocol);
@@ -88,6 +96,8 @@ pub fn run(engine: &Engine, mut call: Call<'_, '_>, out: &mut Vec<u8>, ahead: &m
         _ => dispatch::dispatch(engine, &mut call, out, ahead),
     };
     let Call { worker, client, after, .. } = call;
+    client.output_bytes_max = output_bytes_max;
+    let mut result = result;
     match (&result, &after) {
         (Err(CommandError::AwaitsScript), _) => return After::AwaitScript,
         (_, After::Again) => {
@@ -99,6 +109,9 @@ pub fn run(engine: &Engine, mut call: Call<'_, '_>, out: &mut Vec<u8>, ahead: &m
     }
     worker.last_ns = worker.last_ns.saturating_sub(std::mem::take(&mut client.slices_ns));
     metrics::record_command(engine, worker, client, row, request);
+    if out.len().saturating_sub(reply_at) > client.reply_bytes_max && result.is_ok() {
+        result = reply_limit::pass(worker, client, row);
+    }
     if let Err(error) = result {
         worker.metrics.stats.commands[row.index].failed.add(1);
         fail(worker, client, out, reply_at, &error);

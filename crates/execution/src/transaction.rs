@@ -84,16 +84,22 @@ pub fn run_transaction(
     for (row, request) in transaction.commands() {
         row.keys(request).for_each(|key| locked.db(client.db, key).prefetch(key.hash));
     }
+    let reply_at = reply.position();
     reply.array(transaction.len());
     let mut after = After::Continue;
     worker.batch.is_atomic = true;
+    let reply_bytes_max = client.reply_bytes_max;
     for (row, request) in transaction.commands() {
+        // The replies are one for the user's limit.
+        client.reply_bytes_max = reply_bytes_max.saturating_sub(reply.position() - reply_at);
         if let Err(error) = gates::pass_user(engine, client, row, request) {
             refuse_late(engine, worker, client, row, &error, reply);
             continue;
         }
         let call = Call::new(worker, client, row, request).find_only_key();
         let asked = dispatch::execute_on(engine, call, reply, &mut locked);
+        // It was counted when it was queued.
+        client.tally.operations = client.tally.operations.saturating_sub(1);
         // HELLO may have changed it.
         reply.set_protocol(client.protocol);
         if matches!(asked, After::Close) {
@@ -101,6 +107,7 @@ pub fn run_transaction(
         }
     }
     worker.batch.is_atomic = false;
+    client.reply_bytes_max = reply_bytes_max;
     commit::commit(engine, worker, Some(client), &mut locked);
     drop(locked);
     if let Some(list) = watches {

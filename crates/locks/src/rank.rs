@@ -33,6 +33,7 @@ ranks! {
     INSTANTS = 66, "the instants of read-only transactions, and the cells kept for them";
     ACL_USERS = 67, "changes of users";
     ACL_LOG = 68, "what was refused to users";
+    SWEEPERS = 69, "how the sweepers of the configuration fare";
     INDEXES = 70, "all indexes";
     CONFIGURED_INDEXES = 71, "the names of the configured indexes";
     FUNCTIONS = 72, "libraries of functions";

@@ -39,6 +39,13 @@ impl<'a> Reply<'a> {
         self
     }
 
+    /// Lowers the limit of the output to `bytes_max`, if it is not lower already.
+    #[inline]
+    pub fn within(mut self, bytes_max: usize) -> Self {
+        self.bytes_max = self.bytes_max.min(bytes_max);
+        self
+    }
+
     /// Reborrows the writer, for one of several replies.
     pub fn lend(&mut self) -> Reply<'_> {
         Reply { out: self.out, protocol: self.protocol, bytes_max: self.bytes_max }

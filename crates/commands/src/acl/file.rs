@@ -4,6 +4,7 @@ use super::users;
 use execution::acl::user::DEFAULT_USER;
 use execution::acl::{Rights, rules};
 use execution::context::ServerCx;
+use execution::default_clients;
 use execution::engine::Engine;
 use execution::error::{CommandError, CommandResult};
 use std::collections::BTreeMap;
@@ -64,6 +65,9 @@ pub fn load_users(engine: &Engine, mut named: Named) {
         let is_gone = user.is_removed();
         users::follow_change(engine, &user, is_gone);
     }
+    default_clients::count(engine);
+    // Limits may have changed: those that are delayed look again.
+    engine.clients.all().iter().for_each(|handle| handle.wake());
 }
 
 pub(super) fn load(cx: &mut ServerCx<'_>) -> CommandResult {

@@ -2,10 +2,12 @@
 
 mod file;
 mod table;
+mod usage;
 mod users;
 
 use execution::command::Table;
 
 pub use file::{Named, load_users, parse_users};
+pub use usage::usage_by_user;
 
 pub(super) const TABLES: &[Table] = &[Table { group: "server", category: "", commands: table::COMMANDS }];

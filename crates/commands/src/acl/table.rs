@@ -1,6 +1,6 @@
 //! ACL: the rows, each with its documentation: Redis's facts in our words.
 
-use super::{file, users};
+use super::{file, usage, users};
 use crate::shared::help::help;
 use crate::shared::manual;
 use execution::command::{Command, Flags, at_least, container, exactly, server};
@@ -57,6 +57,11 @@ pub(super) const COMMANDS: &[Command] = &[container("acl")
             .doc("6.0.0", "Lists what was refused to users lately.")
             .complexity("O(N) for N entries")
             .arguments(&[arg::one_of("operation", &[arg::integer("count"), arg::token("reset", "RESET")]).optional()]),
+        server("resetusage", at_least(2), usage::reset)
+            .flag(ADMIN)
+            .own_doc("0.1.0", "Begins the totals of ACL USAGE anew, of all users or of those that are named.")
+            .complexity("O(N) for N users")
+            .arguments(&[arg::string("username").optional().multiple()]),
         server("save", exactly(2), file::save)
             .flag(ADMIN)
             .doc("6.0.0", "Writes the users to the file of users.")
@@ -70,6 +75,11 @@ pub(super) const COMMANDS: &[Command] = &[container("acl")
                 ("7.0.0", "Selectors, and rules for reading and writing keys."),
             ])
             .arguments(&[arg::string("username"), arg::string("rule").optional().multiple()]),
+        server("usage", at_least(2), usage::usage)
+            .flag(ADMIN)
+            .own_doc("0.1.0", "Returns what users take: connections, operations, bytes, memory, and what was refused.")
+            .complexity("O(N) for N connections and users")
+            .arguments(&[arg::string("username").optional().multiple()]),
         server("users", exactly(2), users::users)
             .flag(ADMIN)
             .doc("6.0.0", "Lists the names of all users.")

@@ -9,6 +9,7 @@ use execution::args::is_word;
 use execution::clients::{ClientHandle, Unblock};
 use execution::command::{ACL_CATEGORIES, registry};
 use execution::context::{After, ServerCx};
+use execution::default_clients;
 use execution::engine::Engine;
 use execution::error::{CommandError, CommandResult};
 use numbers::parse_i64;
@@ -52,7 +53,7 @@ pub(super) fn getuser(cx: &mut ServerCx<'_>) -> CommandResult {
     };
     let rights = user.rights();
     let reply = &mut cx.reply;
-    reply.map(6);
+    reply.map(8);
     reply.bulk(b"flags");
     let mut flags = vec![if rights.is_on { "on" } else { "off" }];
     if rights.no_password {
@@ -68,9 +69,11 @@ pub(super) fn getuser(cx: &mut ServerCx<'_>) -> CommandResult {
     reply.bulk(b"selectors");
     reply.array(rights.selectors.len() - 1);
     for selector in &rights.selectors[1..] {
-        reply.map(3);
+        reply.map(4);
         describe(reply, selector);
     }
+    reply.bulk(b"limits");
+    reply.bulk(rules::shown_limits(&rights.limits).as_bytes());
     Ok(())
 }
 
@@ -81,6 +84,8 @@ fn describe(reply: &mut Reply<'_>, selector: &Selector) {
     reply.bulk(&rules::shown_keys(selector));
     reply.bulk(b"channels");
     reply.bulk(&rules::shown_channels(selector));
+    reply.bulk(b"databases");
+    reply.bulk(rules::shown_databases(selector).as_bytes());
 }
 
 pub(super) fn setuser(cx: &mut ServerCx<'_>) -> CommandResult {
@@ -101,9 +106,15 @@ pub(super) fn setuser(cx: &mut ServerCx<'_>) -> CommandResult {
         let rule = String::from_utf8_lossy(&bad.rule).into_owned();
         CommandError::said(format!("ERR Error in ACL SETUSER modifier '{rule}': {}", bad.why))
     })?;
+    let limits = before.as_ref().map(|before| before.limits);
     if before.is_some_and(|before| !covers(&user.rights(), &before)) {
         follow_change(engine, &user, false);
     }
+    if limits.is_some_and(|limits| limits != user.rights().limits) {
+        let of_user = engine.clients.all().into_iter().filter(|handle| handle.is_of(&user.account));
+        of_user.for_each(|handle| handle.wake());
+    }
+    default_clients::count(engine);
     cx.reply.ok();
     Ok(())
 }
@@ -135,8 +146,11 @@ fn covers(rights: &Rights, others: &Rights) -> bool {
     let (own, other) = (&rights.selectors[0], &others.selectors[0]);
     let has_keys = || other.keys.iter().all(|key| known.contains(&(key.right.bits(), &*key.text)));
     let has_channels = || other.channels.iter().all(|channel| listened.contains(&*channel.text));
+    let has_databases =
+        |own: &Vec<u32>| other.databases.as_ref().is_some_and(|others| others.iter().all(|db| own.contains(db)));
     let covers_own = own.commands.covers(&other.commands)
         && own.first_args == other.first_args
+        && own.databases.as_ref().is_none_or(has_databases)
         && (own.all_keys || !other.all_keys && has_keys())
         && (own.all_channels || !other.all_channels && has_channels());
     // A selector stays as it is, or goes with all others.
@@ -188,7 +202,7 @@ pub(super) fn dryrun(cx: &mut ServerCx<'_>) -> CommandResult {
     if !row.accepts(request.len()) {
         return Err(CommandError::WrongArity(row.full_name.as_str().into()));
     }
-    match check::check(cx.engine, &user.rights(), row, request) {
+    match check::check(cx.engine, &user.rights(), row, request, cx.client.db) {
         Ok(()) => cx.reply.ok(),
         Err(object) => cx.reply.bulk(object.text(&user.shown_name()).as_bytes()),
     }

@@ -14,6 +14,7 @@ use execution::handler;
 use execution::indexes;
 use execution::indexes::OnIndex;
 use execution::metrics;
+use execution::reply_limit;
 use execution::slices::{RECORDS_PER_LOOK, TimeSlice};
 use execution::waiting;
 use execution::worker::Worker;
@@ -43,6 +44,7 @@ impl CopyJob {
         client.db = command.db;
         client.protocol = command.protocol;
         client.output_bytes_max = command.output_bytes_max;
+        client.reply_bytes_max = command.reply_bytes_max;
         client.no_touch = command.no_touch;
         client.tracker = command.tracker.clone();
         client.caching = command.caching;
@@ -78,6 +80,10 @@ pub(super) fn run_on_copies(engine: &Engine, worker: &mut Worker, mut job: CopyJ
         return Some(job);
     }
     let CopyJob { command, client, began_ns, .. } = job;
+    let result = match result {
+        Ok(()) if reply.len() > client.reply_bytes_max => reply_limit::pass(worker, &client, command.row),
+        result => result,
+    };
     if let Err(error) = result {
         let text = error.to_string();
         worker.metrics.stats.commands[command.row.index].failed.add(1);

@@ -5,15 +5,18 @@ mod copies;
 
 use self::copies::CopyJob;
 use crate::records::check_sweep;
+use execution::acl::User;
 use execution::acl::user::server_user;
 use execution::background_tasks::{BackgroundTask, IndexBackfill, SlicedWork};
 use execution::client::Client;
 use execution::clients::ClientHandle;
+use execution::clients::account::usage::NO_WORKER;
 use execution::engine::Engine;
 use execution::execute;
 use execution::flow::Flow;
 use execution::indexes;
 use execution::slices::SLICE_NS;
+use execution::sweepers::SweeperReport;
 use execution::waiting;
 use execution::worker::Worker;
 use resp::{OwnedRequest, Reply};
@@ -29,12 +32,35 @@ pub struct Sweeper {
     pub db: usize,
     /// The options of SWEEP, after the index and the time.
     pub options: Vec<Vec<u8>>,
+    /// The user with whose rights it sweeps; without one, the server itself, which has all.
+    pub user: Option<String>,
 }
 
 impl Sweeper {
     /// Returns why its sweeps would be refused, if so. Called at the start, to find a configuration that cannot work.
     pub fn check(&self, now_ms: u64) -> Result<(), String> {
         check_sweep(self.request(now_ms).as_request(), now_ms).map_err(|error| error.to_string())
+    }
+
+    fn report(&self) -> SweeperReport {
+        SweeperReport {
+            index: self.index.clone(),
+            db: self.db,
+            user: self.user.clone(),
+            sweeps: 0,
+            failures: 0,
+            failure: None,
+        }
+    }
+
+    /// The user with whose rights it sweeps now.
+    fn find_user(&self, engine: &Engine) -> Result<Arc<User>, String> {
+        let Some(name) = &self.user else { return Ok(server_user()) };
+        match engine.acl.find(name.as_bytes()) {
+            None => Err(format!("its user {name} does not exist")),
+            Some(user) if !user.rights().is_on => Err(format!("its user {name} is off")),
+            Some(user) => Ok(user),
+        }
     }
 
     fn request(&self, now_ms: u64) -> OwnedRequest {
@@ -51,6 +77,7 @@ pub fn serve_background_tasks(engine: &Engine, mut worker: Worker, sweepers: &[S
     const IDLE: Duration = Duration::from_secs(3600);
     engine.background_tasks.set_served();
     let now_ns = || engine.clock.monotonic_ns();
+    engine.sweepers.set(sweepers.iter().map(Sweeper::report).collect());
     let mut failures: Vec<Option<String>> = vec![None; sweepers.len()];
     let mut due: Vec<u64> = sweepers.iter().map(|sweeper| now_ns() + sweeper.every.as_nanos() as u64).collect();
     loop {
@@ -71,6 +98,7 @@ pub fn serve_background_tasks(engine: &Engine, mut worker: Worker, sweepers: &[S
                     None => tracing::info!(index = %sweeper.index, "the sweeper sweeps again"),
                 }
             }
+            engine.sweepers.note(at, failure.clone());
             failures[at] = failure;
             *due = now_ns() + sweeper.every.as_nanos() as u64;
         }
@@ -166,15 +194,25 @@ fn sweep(engine: &Engine, worker: &mut Worker, sweeper: &Sweeper) -> Option<Stri
     let (id, now_ms) = (engine.clients.next_id(), engine.clock.unix_us() / 1000);
     let handle = ClientHandle::new(id, "sweeper".into(), String::new(), -1, now_ms, Box::new(|| {}));
     let mut client = Client::new(Arc::new(handle), true);
-    client.user = Some(server_user());
+    // At each sweep: a right that is taken away is gone at once.
+    let user = match sweeper.find_user(engine) {
+        Ok(user) => user,
+        Err(why) => return Some(why),
+    };
+    client.user = Some(user.clone());
     client.db = sweeper.db;
     engine.begin(worker);
     let mut reply = Vec::new();
     let request = sweeper.request(worker.now_ms);
     let flow = execute::execute_to_end(engine, worker, &mut client, request.as_request(), &mut reply);
+    user.account.counters.add(NO_WORKER, &client.tally.with_bytes(0, 0));
     // These pass by themselves, or are the writer's to do.
     const NO_FAILURES: [&[u8]; 3] = [b"-LOADING", b"-BUSY", b"-READONLY"];
     let failed = reply.first() == Some(&b'-') && !NO_FAILURES.iter().any(|code| reply.starts_with(code));
-    let failed = failed || !matches!(flow, Flow::Continue);
+    if let Flow::Paused(_) = flow {
+        // It does not wait: it comes again.
+        engine.pause.forget(&client.handle);
+    }
+    let failed = failed || !matches!(flow, Flow::Continue | Flow::Paused(_));
     failed.then(|| String::from_utf8_lossy(&reply).trim_end().to_owned())
 }

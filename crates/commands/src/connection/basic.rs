@@ -83,7 +83,7 @@ pub(super) fn auth(cx: &mut ServerCx<'_>) -> CommandResult {
         None => (DEFAULT_USER.as_bytes(), first),
     };
     pass_login(cx)?;
-    if log_in(cx, user, password) {
+    if log_in(cx, user, password)? {
         cx.reply.ok();
         return Ok(());
     }
@@ -113,14 +113,15 @@ fn pass_login(cx: &mut ServerCx<'_>) -> CommandResult {
     }
 }
 
-/// Makes the client that user, if the password is right. A wrong one is counted and logged.
-fn log_in(cx: &mut ServerCx<'_>, name: &[u8], password: &[u8]) -> bool {
+/// Makes the client that user, if the password is right. A wrong one is counted and logged. An error if the user has as
+/// many clients as it may have.
+fn log_in(cx: &mut ServerCx<'_>, name: &[u8], password: &[u8]) -> Result<bool, CommandError> {
     let engine = cx.engine;
     match engine.acl.authenticate(name, password) {
         Some(user) => {
+            cx.client.become_user(user)?;
             cx.client.handle.wrong_passwords.store(0, Relaxed);
-            cx.client.become_user(user);
-            true
+            Ok(true)
         }
         None => {
             cx.client.handle.wrong_passwords.fetch_add(1, Relaxed);
@@ -128,7 +129,7 @@ fn log_in(cx: &mut ServerCx<'_>, name: &[u8], password: &[u8]) -> bool {
             let (line, len_max) =
                 ((engine.procedures.describe_client)(engine, &cx.client.handle), engine.settings.acllog_max_len());
             engine.acl.note_wrong_password(context, name, line, cx.now_ms, len_max as usize);
-            false
+            Ok(false)
         }
     }
 }
@@ -177,7 +178,7 @@ pub(super) fn hello(cx: &mut ServerCx<'_>) -> CommandResult {
     match credentials {
         Some((user, password)) => {
             pass_login(cx)?;
-            if !log_in(cx, user, password) {
+            if !log_in(cx, user, password)? {
                 return refuse_login(cx);
             }
         }
@@ -247,11 +248,18 @@ pub(super) fn set_name(client: &Client, name: &[u8]) {
 }
 
 pub(super) fn reset(cx: &mut ServerCx<'_>) -> CommandResult {
+    let acl = &cx.engine.acl;
+    // First: a client that cannot be the default user stays who it is.
+    cx.client.begin_as_default(acl)?;
+    if !acl.default_needs_no_password() {
+        cx.client.handle.leave();
+    }
     if cx.client.monitoring {
         cx.engine.monitors.remove(cx.client.id());
     }
     departure::forget(cx.engine, cx.client);
-    cx.client.reset(cx.engine.acl.default_needs_no_password());
+    cx.client.reset(acl.default_needs_no_password());
+    cx.client.follow_limits(acl);
     cx.client.settle_messages(&mut cx.reply);
     cx.reply.simple("RESET");
     Ok(())

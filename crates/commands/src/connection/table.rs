@@ -4,8 +4,9 @@ use super::{basic, client, tracking};
 use crate::shared::help::help;
 use crate::shared::manual;
 use crate::shared::reach;
-use execution::command::{Command, Flags, at_least, container, exactly, server};
+use execution::command::{Command, DatabasesUsed, Flags, at_least, container, exactly, server};
 use execution::docs::argument as arg;
+use smallvec::smallvec;
 
 pub(super) const COMMANDS: &[Command] = &[
     server("auth", at_least(2), basic::auth)
@@ -54,6 +55,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .doc("6.2.0", "Brings this connection back to the state of a new one.")
         .complexity("O(1)"),
     server("select", exactly(2), basic::select)
+        .uses_databases(DatabasesUsed::Named(|_| smallvec![1]))
         .flag(ANYTIME)
         .flag(Flags::NO_TXN)
         .doc("1.0.0", "Chooses the database that this connection works with.")

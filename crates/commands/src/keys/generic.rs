@@ -11,6 +11,7 @@ use keyspace::db::Db;
 use keyspace::{Cause, Effect, Key, ValueType};
 use numbers::parse_i64;
 use resp::Request;
+use smallvec::SmallVec;
 
 /// DEL and UNLINK. Both free large values in the background.
 pub(super) fn delete(cx: &mut WriteCx<'_>) -> CommandResult {
@@ -183,6 +184,11 @@ pub(super) fn copy(cx: &mut WriteCx<'_>) -> CommandResult {
 /// True for a COPY that names a database.
 pub(super) fn copies_to_db(request: Request<'_>) -> bool {
     request.iter().skip(3).any(|word| is_word(word, "DB"))
+}
+
+/// Where a COPY names databases.
+pub(super) fn databases_of_copy(request: Request<'_>) -> SmallVec<[usize; 2]> {
+    (3..request.len()).filter(|at| is_word(request.arg(*at), "DB")).map(|at| at + 1).collect()
 }
 
 pub(super) fn move_to(cx: &mut WriteCx<'_>) -> CommandResult {

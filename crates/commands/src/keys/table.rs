@@ -4,17 +4,19 @@ use super::{dump, expire, generic, object, scan};
 use crate::shared::deadline::always;
 use crate::shared::help::help;
 use execution::args::is_word;
-use execution::command::{Command, Flags, Keys, at_least, container, exactly, key, keys, read, write};
+use execution::command::{Command, DatabasesUsed, Flags, Keys, at_least, container, exactly, key, keys, read, write};
 use execution::context::ReadCx;
 use execution::docs::argument::{self as arg, Argument};
 use execution::error::CommandResult;
 use resp::Request;
+use smallvec::smallvec;
 
 pub(super) const COMMANDS: &[Command] = &[
     write("copy", at_least(3), key(1).read().and(key(2).overwritten()), generic::copy)
         .copies_values()
         .grows_memory()
         .crosses_databases(generic::copies_to_db)
+        .uses_databases(DatabasesUsed::SelectedAndNamed(generic::databases_of_copy))
         .doc("6.2.0", "Duplicates a value under another key, in the same or another database.")
         .complexity("O(N) for a value of N elements, O(1) for a string")
         .arguments(&[
@@ -43,6 +45,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .history(&[("3.0.3", "Takes several keys in one call.")])
         .arguments(&[arg::key("key", 0).multiple()]),
     write("flushall", at_least(1), Keys::EVERYTHING, generic::flushall)
+        .uses_databases(DatabasesUsed::All)
         .flag(Flags::DANGEROUS)
         .tips(EVERY_SHARD)
         .doc("1.0.0", "Empties every database.")
@@ -69,6 +72,7 @@ pub(super) const COMMANDS: &[Command] = &[
     write("move", exactly(3), key(1).changed(), generic::move_to)
         .fast()
         .crosses_databases(|_| true)
+        .uses_databases(DatabasesUsed::SelectedAndNamed(|_| smallvec![2]))
         .doc("1.0.0", "Transfers a key from the selected database to another one.")
         .complexity("O(1)")
         .arguments(&[arg::key("key", 0), arg::integer("db")]),
@@ -89,6 +93,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .history(&[("3.2.0", "Equal source and destination names are no error any more.")])
         .arguments(&[arg::key("key", 0), arg::key("newkey", 1)]),
     write("swapdb", exactly(3), Keys::EVERYTHING, generic::swapdb)
+        .uses_databases(DatabasesUsed::Named(|_| smallvec![1, 2]))
         .fast()
         .flag(Flags::DANGEROUS)
         .doc("4.0.0", "Exchanges the contents of two databases.")

@@ -5,6 +5,7 @@ use execution::acl::{Rights, rules};
 use execution::args::is_word;
 use execution::client::Client;
 use execution::context::{After, ServerCx};
+use execution::default_clients;
 use execution::engine::Engine;
 use execution::error::{CommandError, CommandResult};
 use execution::persistence::journal_state::JournalState;
@@ -44,6 +45,7 @@ pub(super) fn set(cx: &mut ServerCx<'_>) -> CommandResult {
         cx.engine.host.setting_changed(row.name);
         if row.name == "requirepass" {
             cx.engine.acl.set_default_password(cx.engine.settings.requirepass().as_bytes());
+            default_clients::count(cx.engine);
         }
     }
     // `appendonly yes` is answered when the first snapshot of the journal is durable. That may have failed already.
@@ -87,6 +89,7 @@ pub(super) fn resetstat(cx: &mut ServerCx<'_>) -> CommandResult {
         metrics.histograms.reset(None);
     }
     cx.engine.clients.reset_totals();
+    cx.engine.acl.all().iter().for_each(|user| user.account.counters.reset());
     cx.engine.transactions.reset();
     cx.engine.sessions.reset_failures();
     cx.engine.eviction.reset();

@@ -45,6 +45,7 @@ const SECTIONS: &[Section] = &[
     Section { names: &["errorstats"], title: "Errorstats", usual: true, write: error_stats },
     Section { names: &["latencystats"], title: "Latencystats", usual: false, write: latency_stats },
     Section { names: &["cluster"], title: "Cluster", usual: true, write: |lines, _| lines.add("cluster_enabled", 0) },
+    Section { names: &["sweepers"], title: "Sweepers", usual: false, write: sweepers },
     Section { names: &["keyspace"], title: "Keyspace", usual: true, write: keyspace },
 ];
 
@@ -343,6 +344,7 @@ fn stats(lines: &mut Lines, cx: &ReadCx<'_>) {
         ("acl_access_denied_key", Reason::Key),
         ("acl_access_denied_channel", Reason::Channel),
         ("acl_access_denied_tls_cert", Reason::Certificate),
+        ("acl_access_denied_db", Reason::Database),
     ] {
         lines.add(name, denied[reason as usize].load(Relaxed));
     }
@@ -465,6 +467,27 @@ fn latency_stats(lines: &mut Lines, cx: &ReadCx<'_>) {
     }
 }
 
+/// The sweepers of the configuration, in its order.
+fn sweepers(lines: &mut Lines, cx: &ReadCx<'_>) {
+    // One line each: what is in a name or an error cannot end it, or look like another field.
+    let shown = |text: &str| text.replace([',', '\r', '\n'], " ");
+    for (number, report) in cx.server().sweepers.reports().into_iter().enumerate() {
+        let user = report.user.as_deref().map_or_else(String::new, |user| format!(",user={}", shown(user)));
+        let failure = report.failure.map_or_else(String::new, |why| format!(",error={}", shown(&why)));
+        let status = if failure.is_empty() { "ok" } else { "failing" };
+        lines.add(
+            &format!("sweeper{number}"),
+            format_args!(
+                "index={},db={}{user},status={status},sweeps={},failed={}{failure}",
+                shown(&report.index),
+                report.db,
+                report.sweeps,
+                report.failures
+            ),
+        );
+    }
+}
+
 fn keyspace(lines: &mut Lines, cx: &ReadCx<'_>) {
     for (index, db) in survey(cx).iter().enumerate().filter(|(_, db)| db.keys > 0) {
         lines.add(
@@ -503,7 +526,7 @@ mod tests {
         let chosen = |word: &str| SECTIONS.iter().filter(|section| section.is_asked(word.as_bytes())).count();
         assert_eq!(chosen("ALL"), SECTIONS.len());
         assert_eq!(chosen("everything"), SECTIONS.len());
-        assert_eq!(chosen("default"), SECTIONS.len() - 2);
+        assert_eq!(chosen("default"), SECTIONS.len() - 3);
         assert_eq!(chosen("Module_List"), 1);
         assert_eq!(chosen("nosuch"), 0);
     }

@@ -1,18 +1,28 @@
-//! Whether a user may run a request: by any one of its selectors, the command, every key, and every channel. Knows where
-//! a request has keys and channels; refuses to know what the command does with them.
+//! Whether a user may run a request: by any one of its selectors, every database, the command, every key, and every
+//! channel. Knows where a request has keys, channels and databases; refuses to know what the command does with them.
 
 use super::selector::{KeyRight, Selector};
 use super::user::Rights;
-use crate::command::{Access, CommandRow, Flags, Searched};
+use crate::command::{Access, CommandRow, DatabasesUsed, Flags, Searched};
 use crate::denied::Object;
 use crate::engine::Engine;
+use keyspace::DATABASES;
+use numbers::parse_i64;
 use resp::Request;
 
-/// Checks a request. The error is that of the selector that allows most of it.
-pub fn check(engine: &Engine, rights: &Rights, row: &'static CommandRow, request: Request<'_>) -> Result<(), Object> {
+/// Checks a request in the selected database `db`. The error is that of the selector that allows most of it.
+pub fn check(
+    engine: &Engine,
+    rights: &Rights,
+    row: &'static CommandRow,
+    request: Request<'_>,
+    db: usize,
+) -> Result<(), Object> {
     let mut refused: Option<(u8, usize, Object)> = None;
     for selector in &rights.selectors {
-        match check_selector(engine, selector, row, request) {
+        let checked =
+            check_databases(selector, row, request, db).and_then(|()| check_selector(engine, selector, row, request));
+        match checked {
             Ok(()) => return Ok(()),
             Err((depth, at, object)) => {
                 if refused.as_ref().is_none_or(|(known, known_at, _)| (depth, at) > (*known, *known_at)) {
@@ -22,6 +32,34 @@ pub fn check(engine: &Engine, rights: &Rights, row: &'static CommandRow, request
         }
     }
     Err(refused.expect("a user has a selector").2)
+}
+
+/// Checks the databases that a request uses.
+fn check_databases(
+    selector: &Selector,
+    row: &'static CommandRow,
+    request: Request<'_>,
+    db: usize,
+) -> Result<(), (u8, usize, Object)> {
+    if selector.databases.is_none() {
+        return Ok(());
+    }
+    let command = || (0, 0, Object::Database(request.arg(0).to_vec()));
+    let named = match row.command.databases {
+        None if !row.uses_database() || selector.allows_database(db) => return Ok(()),
+        Some(DatabasesUsed::All) if (0..DATABASES).all(|db| selector.allows_database(db)) => return Ok(()),
+        None | Some(DatabasesUsed::All) => return Err(command()),
+        Some(DatabasesUsed::SelectedAndNamed(_)) if !selector.allows_database(db) => return Err(command()),
+        Some(DatabasesUsed::SelectedAndNamed(named) | DatabasesUsed::Named(named)) => named(request),
+    };
+    for at in named.into_iter().filter(|at| *at < request.len()) {
+        // What is no database is the command's to refuse.
+        let db = parse_i64(request.arg(at)).and_then(|db| usize::try_from(db).ok()).filter(|db| *db < DATABASES);
+        if db.is_some_and(|db| !selector.allows_database(db)) {
+            return Err((0, at, Object::Database(request.arg(at).to_vec())));
+        }
+    }
+    Ok(())
 }
 
 /// Checks a request by one selector. The error has how far it came: what was refused, and at which argument.

@@ -12,15 +12,19 @@ pub enum Reason {
     Auth,
     /// A client's certificate names a user that is not there, or is off.
     Certificate,
+    Database,
 }
 
 impl Reason {
+    pub const COUNT: usize = Reason::Database as usize + 1;
+
     /// Why something was refused that a user has no right to.
     pub fn of(object: &Object) -> Reason {
         match object {
             Object::Command(_) => Reason::Command,
             Object::Key(_) | Object::Prefix(_) | Object::Anything(_) => Reason::Key,
             Object::Channel(_) => Reason::Channel,
+            Object::Database(_) => Reason::Database,
         }
     }
 
@@ -31,6 +35,7 @@ impl Reason {
             Reason::Channel => "channel",
             Reason::Auth => "auth",
             Reason::Certificate => "tls-cert",
+            Reason::Database => "database",
         }
     }
 }

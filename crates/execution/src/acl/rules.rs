@@ -3,7 +3,9 @@
 use super::command_set::{CommandSet, find_category, rows_of};
 use super::selector::{ChannelPattern, KeyPattern, KeyRight, Selector};
 use super::user::{PasswordHash, Rights, hash};
+use crate::clients::account::limits::{Limit, Limits};
 use crate::command::registry;
+use crate::settings::parse_memory;
 
 /// Why a rule cannot be applied, in Redis's words.
 pub type RuleError = &'static str;
@@ -18,6 +20,14 @@ const NO_SUCH_PASSWORD: RuleError = "The password you are trying to remove from 
 const BAD_HASH: RuleError =
     "The password hash must be exactly 64 characters and contain only lowercase hexadecimal characters";
 const FIRST_ARG_OF_SUBCOMMAND: RuleError = "Allowing first-arg of a subcommand is not supported";
+const BAD_DATABASE: RuleError = "The provided database ID is out of range";
+const UNKNOWN_LIMIT: RuleError = "Unknown limit, there are clients, ops, in, out, reply and memory";
+const BAD_NUMBER: RuleError = "The limit must be a number, 0 for none";
+const BAD_BYTES: RuleError = "The limit must be a number of bytes such as 10mb, 0 for none";
+const SHORT_REPLY: RuleError = "The limit must be at least 1kb, or 0 for none";
+
+/// Errors and short answers are never too long.
+const REPLY_BYTES_MIN: u64 = 1024;
 
 /// A rule that cannot be applied.
 #[derive(Debug, PartialEq, Eq)]
@@ -83,6 +93,10 @@ fn apply(rights: &mut Rights, rule: &[u8], all_channels: bool) -> Result<(), Rul
         *rights = Rights::new(all_channels);
     } else if is("clearselectors") {
         rights.selectors.truncate(1);
+    } else if is("resetlimits") {
+        rights.limits = Limits::default();
+    } else if let Some(limit) = strip_word(rule, b"limit:") {
+        set_limit(&mut rights.limits, limit)?;
     } else if let [b'>' | b'#', secret @ ..] = rule {
         let hashed = if rule[0] == b'#' { parse_hash(secret).ok_or(BAD_HASH)? } else { hash(secret) };
         if !rights.passwords.contains(&hashed) {
@@ -109,6 +123,30 @@ fn apply(rights: &mut Rights, rule: &[u8], all_channels: bool) -> Result<(), Rul
     Ok(())
 }
 
+/// The rest of a rule that begins with a word, in any case.
+fn strip_word<'a>(rule: &'a [u8], word: &[u8]) -> Option<&'a [u8]> {
+    let (begin, rest) = rule.split_at_checked(word.len())?;
+    begin.eq_ignore_ascii_case(word).then_some(rest)
+}
+
+/// `clients=10`, `in=10mb`.
+fn set_limit(limits: &mut Limits, rule: &[u8]) -> Result<(), RuleError> {
+    let equals = rule.iter().position(|byte| *byte == b'=').ok_or(SYNTAX)?;
+    let limit = Limit::find(&rule[..equals]).ok_or(UNKNOWN_LIMIT)?;
+    let text = std::str::from_utf8(&rule[equals + 1..]).unwrap_or_default();
+    // No sign, and not nothing.
+    let is_number = text.starts_with(|first: char| first.is_ascii_digit());
+    let value = match limit.is_in_bytes() {
+        true => parse_memory(text).filter(|_| is_number).ok_or(BAD_BYTES)?,
+        false => text.parse().ok().filter(|_| is_number).ok_or(BAD_NUMBER)?,
+    };
+    if limit == Limit::Reply && (1..REPLY_BYTES_MIN).contains(&value) {
+        return Err(SHORT_REPLY);
+    }
+    limits.set(limit, value);
+    Ok(())
+}
+
 fn apply_to_selector(selector: &mut Selector, rule: &[u8]) -> Result<(), RuleError> {
     let is = |word: &str| rule.eq_ignore_ascii_case(word.as_bytes());
     if is("allkeys") || is("~*") {
@@ -123,6 +161,12 @@ fn apply_to_selector(selector: &mut Selector, rule: &[u8]) -> Result<(), RuleErr
     } else if is("resetchannels") {
         selector.all_channels = false;
         selector.channels.clear();
+    } else if is("alldbs") {
+        selector.databases = None;
+    } else if is("resetdbs") {
+        selector.databases = Some(Vec::new());
+    } else if let Some(listed) = strip_word(rule, b"db=") {
+        selector.databases = Some(parse_databases(listed)?);
     } else if is("allcommands") || is("+@all") {
         selector.commands = CommandSet::all();
         selector.command_rules.clear();
@@ -180,6 +224,22 @@ fn apply_to_selector(selector: &mut Selector, rule: &[u8]) -> Result<(), RuleErr
         return Err(SYNTAX);
     }
     Ok(())
+}
+
+/// `0,1`: in their order, each once.
+fn parse_databases(listed: &[u8]) -> Result<Vec<u32>, RuleError> {
+    let parse = |number: &[u8]| {
+        let is_number = |digits: &[u8]| !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+        if !is_number(number.strip_prefix(b"-").unwrap_or(number)) {
+            return Err(SYNTAX);
+        }
+        let number = std::str::from_utf8(number).ok().and_then(|number| number.parse::<i32>().ok());
+        number.and_then(|number| u32::try_from(number).ok()).ok_or(BAD_DATABASE)
+    };
+    let mut databases: Vec<u32> = listed.split(|byte| *byte == b',').map(parse).collect::<Result<_, _>>()?;
+    databases.sort_unstable();
+    databases.dedup();
+    Ok(databases)
 }
 
 /// `+command`, `+command|subcommand`, `+command|first-argument`.
@@ -306,12 +366,24 @@ pub fn shown_channels(selector: &Selector) -> Vec<u8> {
     }
 }
 
+/// `db=0,1`, `alldbs` or `resetdbs`.
+pub fn shown_databases(selector: &Selector) -> String {
+    match &selector.databases {
+        None => "alldbs".to_owned(),
+        Some(listed) if listed.is_empty() => "resetdbs".to_owned(),
+        Some(listed) => format!("db={}", listed.iter().map(u32::to_string).collect::<Vec<_>>().join(",")),
+    }
+}
+
 /// All rules of a selector, separated by spaces.
 fn shown_selector(selector: &Selector) -> Vec<u8> {
     let mut words = vec![shown_keys(selector)];
     match selector.all_channels {
         true => words.push(b"&*".to_vec()),
         false => words.extend([b"resetchannels".to_vec(), shown_channels(selector)]),
+    }
+    if selector.databases.is_some() {
+        words.push(shown_databases(selector).into_bytes());
     }
     words.push(shown_commands(selector));
     words.retain(|word| !word.is_empty());
@@ -323,8 +395,24 @@ pub fn shown_selectors(selectors: &[Selector]) -> impl Iterator<Item = Vec<u8>> 
     selectors.iter().map(|selector| [b"(", &*shown_selector(selector), b")"].concat())
 }
 
+/// `limit:clients=10 limit:in=10485760`.
+pub fn shown_limits(limits: &Limits) -> String {
+    let shown = |(limit, value): (Limit, u64)| format!("limit:{}={value}", limit.name());
+    limits.set_ones().map(shown).collect::<Vec<_>>().join(" ")
+}
+
 /// All rules of a user, separated by spaces: applied to a new user, they make the same one.
 pub fn shown_rights(rights: &Rights) -> Vec<u8> {
+    let mut shown = shown_access(rights);
+    if rights.limits != Limits::default() {
+        shown.push(b' ');
+        shown.extend(shown_limits(&rights.limits).into_bytes());
+    }
+    shown
+}
+
+/// The rules of a user but for its limits.
+pub(super) fn shown_access(rights: &Rights) -> Vec<u8> {
     let mut words: Vec<Vec<u8>> = vec![if rights.is_on { b"on".to_vec() } else { b"off".to_vec() }];
     if rights.no_password {
         words.push(b"nopass".to_vec());
@@ -334,4 +422,45 @@ pub fn shown_rights(rights: &Rights) -> Vec<u8> {
     words.push(shown_selector(&rights.selectors[0]));
     words.extend(shown_selectors(&rights.selectors[1..]));
     words.join(&b' ')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use test_random::Random;
+
+    /// Rules that are shown make the same rights, whatever they were given as.
+    #[test]
+    fn limits_and_databases_survive_being_shown_and_read() {
+        let mut random = Random::new();
+        for _ in 0..500 {
+            let mut rights = Rights::new(false);
+            let rules: Vec<Vec<u8>> = (0..random.below(8))
+                .map(|_| {
+                    if random.below(3) == 0 {
+                        let listed: Vec<String> = (0..=random.below(4)).map(|_| random.below(16).to_string()).collect();
+                        let listed = format!("DB={}", listed.join(","));
+                        return random.pick(&[&*listed, "alldbs", "resetdbs"]).as_bytes().to_vec();
+                    }
+                    let limit = *random.pick(&Limit::ALL);
+                    let unit = if limit.is_in_bytes() { *random.pick(&["", "b", "k", "kb", "m", "GB"]) } else { "" };
+                    let number = match random.below(3) {
+                        0 => 0,
+                        1 => 1024 + random.below(100_000) as u64,
+                        _ => 1024 + random.next() % (u64::MAX - 1024),
+                    };
+                    format!("limit:{}={number}{unit}", limit.name()).into_bytes()
+                })
+                .collect();
+            rights = apply_all(&rights, &rules, false).expect("each of them is right");
+            let shown = shown_rights(&rights);
+            let again: Vec<Vec<u8>> = shown.split(|byte| *byte == b' ').map(<[u8]>::to_vec).collect();
+            let read = apply_all(&Rights::new(true), &again, true).expect("what is shown can be read");
+            assert_eq!(read.limits, rights.limits, "{}", String::from_utf8_lossy(&shown));
+            assert_eq!(read.selectors[0].databases, rights.selectors[0].databases);
+            assert_eq!(shown_rights(&read), shown);
+            let none = apply_all(&read, &[b"resetlimits".to_vec()], true).expect("it is a rule");
+            assert_eq!((none.limits, shown_access(&none)), (Limits::default(), shown_access(&read)));
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! What one list of rules allows: commands, keys and channels. Knows nothing of users.
+//! What one list of rules allows: commands, keys, channels and databases. Knows nothing of users.
 
 use super::command_set::CommandSet;
 use crate::command::{CommandRow, KeyFlags};
@@ -87,10 +87,12 @@ pub struct Selector {
     pub keys: Vec<KeyPattern>,
     pub all_channels: bool,
     pub channels: Vec<ChannelPattern>,
+    /// The databases, in their order; all, if there is no list.
+    pub databases: Option<Vec<u32>>,
 }
 
 impl Selector {
-    /// Allows nothing, but perhaps all channels.
+    /// Allows nothing, but in all databases, and perhaps on all channels.
     pub fn new(all_channels: bool) -> Selector {
         Selector {
             commands: CommandSet::none(),
@@ -100,6 +102,7 @@ impl Selector {
             keys: Vec::new(),
             all_channels,
             channels: Vec::new(),
+            databases: None,
         }
     }
 
@@ -110,7 +113,7 @@ impl Selector {
 
     /// True when it allows everything.
     pub fn is_everything(&self) -> bool {
-        self.all_keys && self.all_channels && self.commands.is_all()
+        self.all_keys && self.all_channels && self.databases.is_none() && self.commands.is_all()
     }
 
     /// True when it allows a command with this first argument behind its name.
@@ -133,6 +136,13 @@ impl Selector {
     pub fn allows_prefix(&self, prefix: &[u8], right: KeyRight) -> bool {
         let covers = |known: &KeyPattern| known.literal_prefix().is_some_and(|literal| prefix.starts_with(literal));
         self.all_keys || self.keys.iter().any(|known| known.right.contains(right) && covers(known))
+    }
+
+    /// True when it allows a database.
+    #[inline]
+    pub fn allows_database(&self, db: usize) -> bool {
+        let allows = |listed: &Vec<u32>| u32::try_from(db).is_ok_and(|db| listed.contains(&db));
+        self.databases.as_ref().is_none_or(allows)
     }
 
     /// True when it allows a channel; a pattern of channels only if it is listed itself.

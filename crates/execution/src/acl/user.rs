@@ -1,6 +1,8 @@
 //! A user: its passwords and what it may do. Knows nothing of who uses it.
 
 use super::selector::Selector;
+use crate::clients::Account;
+use crate::clients::account::limits::Limits;
 use arc_swap::{ArcSwap, Guard};
 use sha2::{Digest, Sha256};
 use std::hint::black_box;
@@ -15,6 +17,8 @@ pub struct User {
     pub name: Box<[u8]>,
     rights: ArcSwap<Rights>,
     is_removed: AtomicBool,
+    /// What its clients take. It has the limits of the rights.
+    pub account: Arc<Account>,
 }
 
 /// The server itself: what it does in the background, nobody else asks for.
@@ -44,13 +48,17 @@ pub struct Rights {
     pub passwords: Vec<PasswordHash>,
     /// The first is the user's own; each of them is enough.
     pub selectors: Vec<Selector>,
+    /// How much of the server its clients may take.
+    pub limits: Limits,
     /// Nothing is refused: known without a look at the selectors.
     pub is_everything: bool,
 }
 
 impl User {
     pub fn new(name: &[u8], rights: Rights) -> User {
-        User { name: name.into(), rights: ArcSwap::from_pointee(rights), is_removed: AtomicBool::new(false) }
+        let account = Arc::new(Account::default());
+        account.set_limits(&rights.limits);
+        User { name: name.into(), rights: ArcSwap::from_pointee(rights), is_removed: AtomicBool::new(false), account }
     }
 
     pub fn rights(&self) -> Guard<Arc<Rights>> {
@@ -58,6 +66,7 @@ impl User {
     }
 
     pub(super) fn set_rights(&self, rights: Arc<Rights>) {
+        self.account.set_limits(&rights.limits);
         self.rights.store(rights);
     }
 
@@ -85,6 +94,7 @@ impl Rights {
             sanitizes: true,
             passwords: Vec::new(),
             selectors: vec![Selector::new(all_channels)],
+            limits: Limits::default(),
             is_everything: false,
         }
     }
@@ -97,6 +107,7 @@ impl Rights {
             sanitizes: true,
             passwords: Vec::new(),
             selectors: vec![Selector::everything()],
+            limits: Limits::default(),
             is_everything: true,
         }
     }

@@ -3,12 +3,14 @@
 use super::log::{AclLog, Context, Entry, Reason};
 use super::rules;
 use super::user::{DEFAULT_USER, Rights, User};
+use crate::clients::Account;
+use crate::clients::account::limits::Limit;
 use crate::denied::Object;
 use arc_swap::ArcSwap;
 use locks::{Mutex, rank};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 
 /// So much of a name is kept in the log.
 const NAME_BYTES_MAX: usize = 1024;
@@ -19,14 +21,18 @@ type ByName = BTreeMap<Box<[u8]>, Arc<User>>;
 pub struct Acl {
     users: ArcSwap<ByName>,
     default: Arc<User>,
+    /// What clients take that have not authenticated. It has no limits: those would be the server's own.
+    nobody: Arc<Account>,
     /// Grows with each change of any user. A client that was found to have all rights keeps the number, and is not
     /// checked while it is the same.
     generation: AtomicU64,
+    /// A user has a limit of memory.
+    limits_memory: AtomicBool,
     /// Held while users change.
     changing: Mutex<(), { rank::ACL_USERS }>,
     log: Mutex<AclLog, { rank::ACL_LOG }>,
     /// For INFO: what was refused, by reason.
-    pub denied: [AtomicU64; 5],
+    pub denied: [AtomicU64; Reason::COUNT],
 }
 
 impl Default for Acl {
@@ -36,7 +42,9 @@ impl Default for Acl {
         Acl {
             users: ArcSwap::from_pointee(users),
             default,
+            nobody: Arc::default(),
             generation: AtomicU64::new(1),
+            limits_memory: AtomicBool::new(false),
             changing: Mutex::default(),
             log: Mutex::default(),
             denied: Default::default(),
@@ -58,6 +66,11 @@ impl Acl {
 
     pub fn default_user(&self) -> &Arc<User> {
         &self.default
+    }
+
+    /// The account of clients that have not authenticated.
+    pub fn nobody(&self) -> &Arc<Account> {
+        &self.nobody
     }
 
     /// True when a new connection is the default user without a password.
@@ -113,8 +126,21 @@ impl Acl {
                 user
             }
         };
-        self.generation.fetch_add(1, SeqCst);
+        self.note_change();
         user
+    }
+
+    /// Notes that users have changed.
+    fn note_change(&self) {
+        let limits_memory = self.users.load().values().any(|user| user.account.limit(Limit::Memory) > 0);
+        self.limits_memory.store(limits_memory, Relaxed);
+        self.generation.fetch_add(1, SeqCst);
+    }
+
+    /// True when a user has a limit of memory.
+    #[inline]
+    pub fn limits_memory(&self) -> bool {
+        self.limits_memory.load(Relaxed)
     }
 
     /// Sets the password of the default user (requirepass). Without one it needs none.
@@ -123,7 +149,7 @@ impl Acl {
         let mut rights = self.default.rights().as_ref().clone();
         rights.set_password(password);
         self.default.set_rights(Arc::new(rights));
-        self.generation.fetch_add(1, SeqCst);
+        self.note_change();
     }
 
     /// Removes a user; `None` if there is none. The default user stays.
@@ -133,7 +159,7 @@ impl Acl {
         let user = users.remove(name)?;
         user.remove();
         self.users.store(Arc::new(users));
-        self.generation.fetch_add(1, SeqCst);
+        self.note_change();
         Some(user)
     }
 
@@ -148,7 +174,7 @@ impl Acl {
         for (name, rights) in named {
             let user = match before.get(&name) {
                 Some(user) => {
-                    if rules::shown_rights(&user.rights()) != rules::shown_rights(&rights) {
+                    if rules::shown_access(&user.rights()) != rules::shown_access(&rights) {
                         changed.push(user.clone());
                     }
                     user.set_rights(Arc::new(rights));
@@ -163,7 +189,7 @@ impl Acl {
             changed.push(user.clone());
         }
         self.users.store(Arc::new(users));
-        self.generation.fetch_add(1, SeqCst);
+        self.note_change();
         changed
     }
 

@@ -1,14 +1,18 @@
 //! All connected clients, as other clients may see and reach them. Knows names, ages and outboxes; refuses to know
 //! sockets: a handle only wakes its connection.
 
+use super::account::Account;
 pub use super::wait_state::Unblock;
 use super::wait_state::WaitState;
+use arc_swap::ArcSwapOption;
 use keyspace::storage::size_class::size_class;
 use locks::{Mutex, RwLock, rank};
 use resp::Protocol;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst,
+};
 
 /// The most bytes that a connection keeps for its client beside the handle: `execution::client` checks it.
 pub const CLIENT_BYTES: usize = 512;
@@ -63,6 +67,8 @@ pub struct ClientHandle {
     pub has_attached: AtomicBool,
     /// How often in a row it has given a wrong password.
     pub wrong_passwords: AtomicU32,
+    /// The account among whose clients it is counted: none before it has authenticated, and after its end.
+    account: ArcSwapOption<Account>,
     killed: AtomicBool,
     overflowed: AtomicBool,
     /// Whether its command waits, and how the wait ends.
@@ -172,6 +178,7 @@ impl ClientHandle {
             peer: Peer::Client,
             has_attached: AtomicBool::new(false),
             wrong_passwords: AtomicU32::new(0),
+            account: ArcSwapOption::const_empty(),
             killed: AtomicBool::new(false),
             overflowed: AtomicBool::new(false),
             wait_state: WaitState::default(),
@@ -184,6 +191,55 @@ impl ClientHandle {
     /// Notes which user it is.
     pub fn set_user(&self, name: &[u8]) {
         self.set_labels(|labels| labels.user = name.into());
+    }
+
+    /// Counts it among the clients of an account, and no longer among those of another. False when the account has as many
+    /// clients as it may have: then nothing changes.
+    pub fn enter(&self, account: &Arc<Account>) -> bool {
+        let is_in = self.is_of(account);
+        if !is_in && account.enter() {
+            self.move_to(account);
+            return true;
+        }
+        is_in
+    }
+
+    /// Counts it among the clients of an account, whatever the limit is, unless it is counted already.
+    pub fn enter_if_none(&self, account: &Arc<Account>) {
+        account.enter_anyway();
+        let before = self.account.compare_and_swap(&None::<Arc<Account>>, Some(account.clone()));
+        match before.is_some() {
+            true => account.leave(),
+            false if self.killed.load(SeqCst) => self.leave(),
+            false => {}
+        }
+    }
+
+    fn move_to(&self, account: &Arc<Account>) {
+        if let Some(before) = self.account.swap(Some(account.clone())) {
+            before.leave();
+        }
+        // IMPORTANT: after the swap. `kill` sets this before it leaves: one of the two sees what the other has done.
+        if self.killed.load(SeqCst) {
+            self.leave();
+        }
+    }
+
+    /// Counts it among nobody's clients.
+    pub fn leave(&self) {
+        if let Some(account) = self.account.swap(None) {
+            account.leave();
+        }
+    }
+
+    /// True when it is counted among the clients of this account.
+    pub fn is_of(&self, account: &Arc<Account>) -> bool {
+        self.account.load().as_ref().is_some_and(|known| Arc::ptr_eq(known, account))
+    }
+
+    /// The account among whose clients it is counted.
+    pub fn account(&self) -> Option<Arc<Account>> {
+        self.account.load_full()
     }
 
     /// Another server, not a client.
@@ -268,10 +324,16 @@ impl ClientHandle {
 
     /// Asks the connection to close.
     pub fn kill(&self) {
-        self.killed.store(true, Relaxed);
+        self.end();
         // No commit may serve it from now on.
         self.wait_state.end();
         self.wake();
+    }
+
+    /// Notes that its connection ends: its user may have another one in its place.
+    fn end(&self) {
+        self.killed.store(true, SeqCst);
+        self.leave();
     }
 
     /// True when the connection is to be closed.
@@ -440,13 +502,17 @@ impl ClientHandle {
         self.input_bytes().1 + self.unsent().0
     }
 
+    /// Memory of the client's buffers, of its transaction, and of what it waits for and listens to.
+    pub fn held_bytes(&self) -> usize {
+        let kept = [&self.queued_bytes, &self.names_bytes, &self.blocked_bytes];
+        self.buffer_bytes() + kept.iter().map(|bytes| bytes.load(Relaxed)).sum::<usize>()
+    }
+
     /// Bytes of memory that this client uses, as far as its handle knows.
     pub fn memory_bytes(&self) -> usize {
         let labels = self.labels.lock().as_ref().map_or(0, |labels| labels.heap_bytes());
         let own = size_class(size_of::<ClientHandle>()) + CLIENT_BYTES + CONNECTION_BYTES;
-        let kept = [&self.queued_bytes, &self.names_bytes, &self.blocked_bytes];
-        let kept: usize = kept.iter().map(|bytes| bytes.load(Relaxed)).sum();
-        own + self.address.len() + self.local_address.len() + labels + self.buffer_bytes() + kept
+        own + self.address.len() + self.local_address.len() + labels + self.held_bytes()
     }
 
     /// Resets to a new connection's state, except the library's name and version, which RESET leaves.
@@ -498,7 +564,7 @@ impl Clients {
     /// Removes a client whose connection has ended. No message is sent to it any more, though some of its subscriptions
     /// may remain for a moment.
     pub fn remove(&self, handle: &ClientHandle) {
-        handle.killed.store(true, Relaxed);
+        handle.end();
         if handle.has_overflowed() {
             self.closed_for_output.fetch_add(1, Relaxed);
         }
@@ -577,7 +643,7 @@ mod tests {
 
     #[test]
     fn an_idle_client_is_small() {
-        assert!(size_of::<ClientHandle>() <= 232, "{}", size_of::<ClientHandle>());
+        assert!(size_of::<ClientHandle>() <= 240, "{}", size_of::<ClientHandle>());
         let handle = handle(1);
         let anonymous = handle.memory_bytes();
         handle.set_labels(|labels| labels.name = b"jobs"[..].into());
@@ -595,6 +661,38 @@ mod tests {
         assert_eq!(clients.all().iter().map(|handle| handle.id).collect::<Vec<_>>(), [2]);
         clients.remove(&first);
         assert_eq!(clients.len(), 1);
+    }
+
+    /// Clients change their users while others kill them, and while the default user loses its password.
+    #[test]
+    fn a_client_is_counted_once_or_not_at_all() {
+        use super::super::account::limits::{Limit, Limits};
+        let accounts: Vec<Arc<Account>> = (0..3).map(|_| Arc::default()).collect();
+        let mut limits = Limits::default();
+        limits.set(Limit::Clients, 2);
+        accounts[1].set_limits(&limits);
+        for round in 0..200 {
+            let handles: Vec<_> = (0..6).map(handle).collect();
+            std::thread::scope(|scope| {
+                for handle in &handles {
+                    scope.spawn(|| {
+                        for step in 0..20 {
+                            handle.enter(&accounts[(handle.id as usize + step + round) % 3]);
+                        }
+                    });
+                }
+                scope.spawn(|| handles.iter().step_by(2).for_each(|handle| handle.kill()));
+                scope.spawn(|| handles.iter().for_each(|handle| handle.enter_if_none(&accounts[0])));
+            });
+            for account in &accounts {
+                let counted = handles.iter().filter(|handle| handle.is_of(account)).count();
+                assert_eq!(account.clients(), counted as u64);
+            }
+            assert!(accounts[1].clients() <= 2);
+            assert!(handles.iter().step_by(2).all(|handle| handle.account().is_none()), "they are gone");
+            handles.iter().for_each(|handle| handle.kill());
+            assert!(accounts.iter().all(|account| account.clients() == 0));
+        }
     }
 
     #[test]

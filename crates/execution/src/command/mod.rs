@@ -14,6 +14,6 @@ pub use key_spec::{
 pub use registry::list;
 pub use registry::{ACL_CATEGORIES, CommandRow, Registry, registry};
 pub use row::{
-    Access, Arity, Channels, Command, Declared, Handler, Searched, Table, at_least, catalogue, container, definition,
-    definition_on, exactly, overview, read, script, server, write,
+    Access, Arity, Channels, Command, DatabasesUsed, Declared, Handler, Searched, Table, at_least, catalogue,
+    container, definition, definition_on, exactly, overview, read, script, server, write,
 };

@@ -131,6 +131,12 @@ fn hash_of(name: &[u8]) -> u64 {
 }
 
 impl CommandRow {
+    /// True when it works on the data of the selected database.
+    pub fn uses_database(&self) -> bool {
+        let has_keys = self.command.keys.has_any() && !self.command.keys.are_channels();
+        has_keys || self.command.flags.has(Flags::READONLY.union(Flags::WRITE))
+    }
+
     /// The subcommand of that name, in any case.
     pub fn subcommand(&self, name: &[u8]) -> Option<&'static CommandRow> {
         self.subcommands.iter().copied().find(|row| name.eq_ignore_ascii_case(row.command.name.as_bytes()))

@@ -8,6 +8,7 @@ use crate::engine::Engine;
 use crate::error::CommandResult;
 use lua::ScriptFlags;
 use resp::Request;
+use smallvec::SmallVec;
 use std::mem::offset_of;
 
 /// One command or subcommand.
@@ -44,6 +45,8 @@ pub struct Command {
     pub reaches_beyond: Option<fn(Request<'_>) -> bool>,
     /// The channels that a request names, for access control.
     pub names_channels: Option<Channels>,
+    /// The databases that a request uses, where that is not the selected one alone, for access control.
+    pub databases: Option<DatabasesUsed>,
     /// The keys and prefixes that a request searches without naming them as keys, for access control.
     pub searches: Option<fn(&Engine, Request<'_>) -> Vec<Searched>>,
     pub docs: CommandDoc,
@@ -56,6 +59,16 @@ pub struct Channels {
     /// Only the first; otherwise all that follow, too.
     pub is_one: bool,
     pub are_patterns: bool,
+}
+
+/// Which databases a request uses. The functions return where it names them.
+#[derive(Clone, Copy)]
+pub enum DatabasesUsed {
+    /// Those that it names.
+    Named(fn(Request<'_>) -> SmallVec<[usize; 2]>),
+    /// The selected one, and those that it names.
+    SelectedAndNamed(fn(Request<'_>) -> SmallVec<[usize; 2]>),
+    All,
 }
 
 /// What a request reaches besides the keys that it names.
@@ -150,6 +163,7 @@ const fn row(name: &'static str, arity: Arity, keys: Keys, flags: Flags, handler
         crosses_databases: None,
         reaches_beyond: None,
         names_channels: None,
+        databases: None,
         searches: None,
         docs: CommandDoc::EMPTY,
     }
@@ -272,6 +286,12 @@ impl Command {
     /// Runs another command, whose request follows after so many arguments.
     pub const fn calls_behind(mut self, arguments: u8) -> Command {
         self.calls_behind = Some(arguments);
+        self
+    }
+
+    /// Uses databases other than the selected one.
+    pub const fn uses_databases(mut self, databases: DatabasesUsed) -> Command {
+        self.databases = Some(databases);
         self
     }
 

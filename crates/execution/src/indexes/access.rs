@@ -139,6 +139,7 @@ fn send_to_copies(
         token,
         protocol: client.protocol,
         output_bytes_max: client.output_bytes_max,
+        reply_bytes_max: client.reply_bytes_max,
         no_touch: client.no_touch,
         tracker: client.tracker.clone(),
         caching: client.caching,

@@ -45,7 +45,7 @@ pub fn run_interactive(
     out: &mut Vec<u8>,
     ahead: &mut Ahead<'_>,
 ) -> After {
-    let reply_at = out.len();
+    let (reply_at, counted) = (out.len(), client.tally.operations);
     interactive::end_if_overdue(engine, client, worker.monotonic_ms());
     if let Ok(row) = found
         && worker.must_detach()
@@ -99,6 +99,9 @@ pub fn run_interactive(
             error
         }
     };
+    if client.tally.operations == counted {
+        client.tally.operations += 1;
+    }
     run::fail(worker, client, out, reply_at, &error);
     After::Continue
 }
@@ -263,6 +266,9 @@ fn run_private(
     }
     pass_bytes(engine, open, 0)?;
     let memory = open.memory_bytes();
+    if let Err(error) = client_eviction::pass_user_limit(engine, client, memory.saturating_sub(memory_before)) {
+        return Err(Stop::Failed(error));
+    }
     client.handle.note_transaction(Some(memory));
     if memory / GROWN_BYTES > memory_before / GROWN_BYTES {
         client_eviction::evict_clients(engine, 0);

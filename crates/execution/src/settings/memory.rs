@@ -3,7 +3,7 @@
 /// Parses a memory size as Redis does: digits and a unit, `k` is 1000, `kb` is 1024, no digits are zero. Sizes beyond
 /// 64 bits become the largest size; in Redis a unit can wrap them around to a small one, or to zero, which means "no
 /// limit".
-pub(super) fn parse_memory(text: &str) -> Option<u64> {
+pub fn parse_memory(text: &str) -> Option<u64> {
     const DIGITS_MAX: usize = 127;
     let unit_at = text.bytes().position(|b| !b.is_ascii_digit());
     let (digits, unit) = text.split_at(unit_at.unwrap_or(text.len()));

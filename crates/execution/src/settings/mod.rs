@@ -20,6 +20,7 @@ pub use choices::{
     AllowedFor, AppendFsync, LogLevel, MaxmemoryPolicy, TlsAuthClients, TlsAuthClientsUser, WorkerBalance,
 };
 pub use limits::{BufferLimit, ClientClass};
+pub use memory::parse_memory;
 pub use schema::{Access, Row};
 pub use table::{TABLE, index_of as row_of, row};
 pub use value::Kind;

@@ -13,6 +13,7 @@ use crate::worker::Worker;
 use crate::error::{CommandResult, DEMOTED};
 use crate::gates;
 use crate::metrics;
+use crate::reply_limit;
 use resp::Reply;
 
 /// The error of WAITAOF without a journal.
@@ -217,6 +218,10 @@ pub(super) fn deliver(
     let counters = &stats.commands[blocked.command.index];
     counters.ns.add(took_ns);
     metrics::record_slow(engine, worker, stand_in, blocked.command, blocked.request.as_request(), took_ns);
+    let result = match result {
+        Ok(()) if out.len() > stand_in.reply_bytes_max => reply_limit::pass(worker, stand_in, blocked.command),
+        result => result,
+    };
     if let Err(error) = result {
         let text = error.to_string();
         counters.failed.add(1);

@@ -26,6 +26,7 @@ pub struct BlockedCommand {
     no_touch: bool,
     caching: bool,
     output_bytes_max: usize,
+    reply_bytes_max: usize,
     /// The timeout reply.
     pub(super) nothing: Vec<u8>,
     pub(super) ticket: Ticket,
@@ -52,6 +53,7 @@ impl BlockedCommand {
             no_touch: client.no_touch,
             caching: client.caching,
             output_bytes_max: client.output_bytes_max,
+            reply_bytes_max: client.reply_bytes_max,
             nothing,
             ticket: Ticket::default(),
             failure: OnceLock::new(),
@@ -90,6 +92,7 @@ impl BlockedCommand {
         client.tracker = if tracking.any() { tracking.of(self.handle.id) } else { None };
         client.caching = self.caching;
         client.output_bytes_max = self.output_bytes_max;
+        client.reply_bytes_max = self.reply_bytes_max;
         client.wait_phase = phase;
         client
     }

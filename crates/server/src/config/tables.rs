@@ -88,6 +88,7 @@ struct SweeperTable {
     set: BTreeMap<String, String>,
     limit: Option<u64>,
     publish: Option<String>,
+    user: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -183,6 +184,7 @@ fn sweeper(table: SweeperTable) -> Result<Sweeper> {
         older_than_ms: table.older_than_ms,
         db: table.db,
         options,
+        user: table.user,
     };
     let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_millis() as u64);
     if let Err(why) = sweeper.check(now_ms) {

@@ -69,12 +69,14 @@ pub(super) struct Moving<T: Transport> {
     stream: T::Detached,
     peer: Peer<T>,
     task: Arc<TaskWaker>,
+    /// The error that it gets before it is closed, if it is refused.
+    refusal: Option<String>,
 }
 
 impl<T: Transport> Moving<T> {
     /// A connection that has no worker yet.
-    pub(super) fn new(stream: T::Detached, peer: Peer<T>, task: Arc<TaskWaker>) -> Moving<T> {
-        Moving { stream, peer, task }
+    pub(super) fn new(stream: T::Detached, peer: Peer<T>, task: Arc<TaskWaker>, refusal: Option<String>) -> Moving<T> {
+        Moving { stream, peer, task, refusal }
     }
 
     /// Removes the connection from its worker.
@@ -82,7 +84,7 @@ impl<T: Transport> Moving<T> {
         let socket = local.sockets.remove(peer.socket);
         local.give_buffer(socket.output);
         match socket.stream.detach() {
-            Ok(stream) => Some(Moving { stream, peer, task: socket.task }),
+            Ok(stream) => Some(Moving { stream, peer, task: socket.task, refusal: None }),
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be moved");
                 peer.unregister(&local.engine, &socket.state);
@@ -93,9 +95,12 @@ impl<T: Transport> Moving<T> {
 
     /// Continues at another worker, on whose thread this is called.
     pub(super) fn arrive(self, local: &mut Local<T>) -> std::io::Result<Connection<T>> {
-        let Moving { stream, mut peer, task } = self;
+        let Moving { stream, mut peer, task, refusal } = self;
         let stream = T::attach(stream).inspect_err(|_| peer.unregister(&local.engine, &ConnectionState::Running))?;
-        let socket = Socket::new(stream, peer.client.handle.clone(), task);
+        let mut socket = Socket::new(stream, peer.client.handle.clone(), task);
+        if let Some(error) = refusal {
+            socket.refuse(&error);
+        }
         peer.socket = local.sockets.insert(socket);
         Ok(Connection { arrival: None, peer: Some(peer), registered: false })
     }

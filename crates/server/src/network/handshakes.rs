@@ -218,12 +218,18 @@ impl Handshake {
         let Some((stream, mut peer)) = self.connection.take() else { return };
         let engine = &self.room.engine;
         self.room.running.borrow_mut().remove(&peer.client.id());
-        if let Some(user) = engine::authenticate_by_certificate(engine, &mut peer.client, users) {
-            tracing::debug!(client = peer.client.id(), user, "authenticated by its certificate");
+        let mut refusal = None;
+        match engine::authenticate_by_certificate(engine, &mut peer.client, users) {
+            Ok(None) => {}
+            Ok(Some(user)) => tracing::debug!(client = peer.client.id(), user, "authenticated by its certificate"),
+            Err(error) => {
+                engine.clients.count_rejected();
+                refusal = Some(error.to_string());
+            }
         }
         match stream.detach() {
             Ok(stream) => {
-                let moving = Moving::new(stream, peer, self.progress.task.clone());
+                let moving = Moving::new(stream, peer, self.progress.task.clone(), refusal);
                 self.room.team.assign(moving.into_arrival());
             }
             Err(error) => {

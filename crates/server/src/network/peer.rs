@@ -5,9 +5,10 @@ use super::input::Input;
 use super::limits::{INPUT_WHILE_WAITING, class, output_max};
 use super::local::{Local, POOL_BUFFER_BYTES_MAX};
 use super::socket::{Socket, TaskWaker};
-use super::state::{ConnectionState, Exit, Flush, Incoming};
+use super::state::{ConnectionState, Delay, Exit, Flush, Incoming};
 use super::transport::Transport;
 use super::turns::{self, TURN_NS};
+use engine::clients::account::usage::Counts;
 use engine::{Blocked, Client, ClientHandle, Departed, Engine, Event, GROWN_BYTES};
 use resp::Scanner;
 use std::future::Future;
@@ -25,6 +26,9 @@ const DRAIN: Duration = Duration::from_millis(20);
 /// After a stop, a client that keeps sending is served for this long at most.
 const DRAIN_MAX: Duration = Duration::from_millis(500);
 
+/// The longest sleep of a delayed connection. If more is owed, it sleeps again.
+const DELAY_MAX: Duration = Duration::from_secs(60);
+
 /// A connection that has started.
 pub(super) struct Peer<T: Transport> {
     /// The key of its socket at the worker, once it has one.
@@ -40,6 +44,9 @@ pub(super) struct Peer<T: Transport> {
     pub(super) incoming: Incoming<T>,
     /// When the soft output limit was first exceeded, on the monotonic clock.
     pub(super) soft_since_ns: Option<u64>,
+    /// Bytes received and to be sent that are not counted yet.
+    pub(super) received: u64,
+    pub(super) produced: u64,
     /// The size of its unsent output when the memory of all clients was last checked.
     pub(super) output_checked: usize,
 }
@@ -49,7 +56,12 @@ impl<T: Transport> Peer<T> {
     pub(super) fn start(local: &mut Local<T>, stream: T, address: SocketAddr) -> Peer<T> {
         let task = Arc::new(TaskWaker::default());
         let mut peer = Peer::register(&local.engine, &stream, address, task.clone());
-        peer.socket = local.sockets.insert(Socket::new(stream, peer.client.handle.clone(), task));
+        let mut socket = Socket::new(stream, peer.client.handle.clone(), task);
+        if let Err(error) = peer.client.begin_as_default(&local.engine.acl) {
+            socket.refuse(&error.to_string());
+            local.engine.clients.count_rejected();
+        }
+        peer.socket = local.sockets.insert(socket);
         peer
     }
 
@@ -77,6 +89,8 @@ impl<T: Transport> Peer<T> {
             turn_ns: 0,
             incoming: Incoming::Open,
             soft_since_ns: None,
+            received: 0,
+            produced: 0,
             output_checked: 0,
         }
     }
@@ -93,10 +107,12 @@ impl<T: Transport> Peer<T> {
         self.end_delay(engine, state);
     }
 
-    /// Removes the client from those that wait for the end of a pause or of a long script, if it was in such a state.
+    /// Removes the client from those that wait for the end of a pause, of a delay or of a long script, if it was in such a
+    /// state.
     fn end_delay(&self, engine: &Engine, state: &ConnectionState<T>) {
         match state {
             ConnectionState::Paused(_) => engine.pause.forget(&self.client.handle),
+            ConnectionState::Delayed(delay) => end_delay(engine, delay),
             ConnectionState::AwaitsScript => engine.scripting.long.forget(self.client.id()),
             ConnectionState::Running
             | ConnectionState::Blocked(..)
@@ -121,6 +137,7 @@ impl<T: Transport> Peer<T> {
         }
         self.turn_ns = 0;
         let polled = self.poll_turn(local, cx);
+        self.settle(&local.engine, local.index);
         local.end_turn(self.socket, self.turn_ns);
         polled
     }
@@ -152,6 +169,11 @@ impl<T: Transport> Peer<T> {
                 self.begin_closing(local);
                 socket = &mut local.sockets[self.socket];
             }
+            // A client that asks for nothing is not delayed: so its end is noticed.
+            if !self.input.is_empty() && socket.state.is_running() && self.owes(&local.engine) {
+                self.delay(local, cx);
+                socket = &mut local.sockets[self.socket];
+            }
             let held = socket.flush.is_held();
             // Even for an incomplete request: while output is held, no more may be read.
             if held && !self.input.is_empty() {
@@ -179,12 +201,17 @@ impl<T: Transport> Peer<T> {
                 // Its command is being served on its behalf: the client gets that reply, too.
                 ConnectionState::Blocked(Blocked { event: Event::Value, .. }, _)
                     if is_stopping && !self.client.handle.end_wait() => {}
-                ConnectionState::Blocked(..) | ConnectionState::Paused(_) | ConnectionState::AwaitsScript
+                ConnectionState::Blocked(..)
+                | ConnectionState::Paused(_)
+                | ConnectionState::Delayed(_)
+                | ConnectionState::AwaitsScript
                     if is_stopping =>
                 {
                     self.begin_closing(local);
                     continue;
                 }
+                // The client waits until its requests are read: what it has sent is not lost.
+                ConnectionState::Delayed(_) => return Poll::Pending,
                 ConnectionState::Blocked(..)
                 | ConnectionState::Paused(_)
                 | ConnectionState::AwaitsScript
@@ -292,7 +319,9 @@ impl<T: Transport> Peer<T> {
                 local.sockets[self.socket].output = local.take_buffer();
             }
             let socket = &mut local.sockets[self.socket];
+            let before = socket.output.len();
             let depends_on = socket.handle.drain_outbox(&mut socket.output);
+            self.produced += (socket.output.len() - before) as u64;
             self.client.depends_on = self.client.depends_on.max(depends_on);
             socket.depends_on = self.client.depends_on;
             socket.strict = self.client.waits_for_disk(&local.engine.settings);
@@ -358,6 +387,14 @@ impl<T: Transport> Peer<T> {
                     socket.state = ConnectionState::Running;
                 }
             }
+            ConnectionState::Delayed(delay) => {
+                let is_over = delay.until.as_mut().poll(cx).is_ready();
+                // Its limits may have changed.
+                if is_over || delay.account.wait_ns(local.engine.clock.monotonic_ns()) == 0 {
+                    end_delay(&local.engine, delay);
+                    socket.state = ConnectionState::Running;
+                }
+            }
             ConnectionState::AwaitsScript => {
                 // The task may have been woken for another reason. If the script still runs, the request waits for it
                 // again.
@@ -375,6 +412,7 @@ impl<T: Transport> Peer<T> {
                     (self.scanner, self.wanted) = (Scanner::default(), 0);
                     return;
                 }
+                self.produced += if is_silent { 0 } else { reply.len() as u64 };
                 match is_silent {
                     true => {}
                     // Copying a long reply would delay other clients.
@@ -389,6 +427,40 @@ impl<T: Transport> Peer<T> {
                 }
             }
         }
+    }
+
+    /// Counts what the client has taken since the last time, and takes it from what its user may take in a second.
+    #[inline]
+    pub(super) fn settle(&mut self, engine: &Engine, worker: usize) {
+        let (received, produced) = (std::mem::take(&mut self.received), std::mem::take(&mut self.produced));
+        let counts = std::mem::take(&mut self.client.tally).with_bytes(received, produced);
+        if counts == Counts::default() {
+            return;
+        }
+        let account = self.client.account(&engine.acl);
+        account.counters.add(worker, &counts);
+        if account.has_rates() {
+            account.charge(&counts, engine.clock.monotonic_ns());
+        }
+    }
+
+    /// True when the client's user has taken more than it may in a second.
+    #[inline]
+    pub(super) fn owes(&self, engine: &Engine) -> bool {
+        let account = self.client.account(&engine.acl);
+        account.has_rates() && account.wait_ns(engine.clock.monotonic_ns()) > 0
+    }
+
+    /// Delays the next request. Holds no thread: a timer wakes the connection.
+    #[cold]
+    fn delay(&mut self, local: &mut Local<T>, cx: &mut Context<'_>) {
+        let account = self.client.account(&local.engine.acl);
+        let now_ns = local.engine.clock.monotonic_ns();
+        let wait = Duration::from_nanos(account.begin_delay(now_ns)).min(DELAY_MAX);
+        let delay = Delay { account: account.clone(), since_ns: now_ns, until: Box::pin(T::sleep(wait)) };
+        local.sockets[self.socket].state = ConnectionState::Delayed(delay);
+        // This starts the timer.
+        self.poll_waiting(local, cx);
     }
 
     /// Checks the memory limits of clients when the output of this one, whose socket is full, has grown by much.
@@ -418,6 +490,10 @@ impl<T: Transport> Peer<T> {
         let since_ns = *self.soft_since_ns.get_or_insert(now_ns);
         Duration::from_nanos(now_ns.saturating_sub(since_ns)) > Duration::from_secs(limit.soft_seconds)
     }
+}
+
+fn end_delay<T: Transport>(engine: &Engine, delay: &Delay<T>) {
+    delay.account.end_delay(engine.clock.monotonic_ns().saturating_sub(delay.since_ns));
 }
 
 /// Removes the subscriptions, watches and waits of a disconnected client; in slices between other tasks if there are

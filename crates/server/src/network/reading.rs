@@ -42,7 +42,8 @@ impl<T: Transport> Peer<T> {
                 if stored > 0 {
                     self.client.handle.note_active(local.engine.clock.monotonic_ns());
                 }
-                let executed = match len > self.wanted && local.sockets[self.socket].may_execute() {
+                let may_execute = local.sockets[self.socket].may_execute() && !self.owes(&local.engine);
+                let executed = match len > self.wanted && may_execute {
                     true => {
                         buffer[..stored].copy_from_slice(self.input.bytes());
                         self.execute(local, &buffer[..len])
@@ -97,7 +98,8 @@ impl<T: Transport> Peer<T> {
     }
 
     #[inline]
-    pub(super) fn count_read(&self, local: &Local<T>, len: usize) {
+    pub(super) fn count_read(&mut self, local: &Local<T>, len: usize) {
+        self.received += len as u64;
         let stats = &local.worker.metrics.stats;
         stats.reads.add(1);
         stats.bytes_in.add(len as u64);

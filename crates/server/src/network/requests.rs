@@ -48,9 +48,12 @@ impl<T: Transport> Peer<T> {
             0 => usize::MAX,
             max => socket.output_end_max(max),
         };
+        self.client.follow_limits(&engine.acl);
         let mut pipeline = std::mem::take(&mut local.pipeline);
         let mut step = NextStep::Next;
         let (mut seen_ns, mut reached_ns) = (began_ns, began_ns);
+        // How much of the output is counted.
+        let mut counted = pending;
         while at < input.len() && matches!(step, NextStep::Next) {
             if at > 0 {
                 // Most requests read the clock when they end, but not all do.
@@ -61,6 +64,8 @@ impl<T: Transport> Peer<T> {
                 }
                 seen_ns = last_ns;
             }
+            // AUTH may have changed it.
+            let has_rates = self.client.account(&engine.acl).has_rates();
             let rest = &input[at..];
             limits.unauthenticated = is_unauthenticated(&self.client, &engine.acl);
             // Before AUTH, requests are scanned one by one: AUTH changes the limits.
@@ -83,6 +88,9 @@ impl<T: Transport> Peer<T> {
                     }
                 };
                 step = self.after_request(flow, socket, engine, local.worker.now_ms, output_max_in_turn);
+                if has_rates {
+                    step = self.stop_if_owed(step, socket, &mut counted, engine, local.index);
+                }
                 at += if matches!(step, NextStep::Again) { 0 } else { len };
                 continue;
             }
@@ -102,6 +110,9 @@ impl<T: Transport> Peer<T> {
                     &mut ahead,
                 );
                 step = self.after_request(flow, socket, engine, local.worker.now_ms, output_max_in_turn);
+                if has_rates {
+                    step = self.stop_if_owed(step, socket, &mut counted, engine, local.index);
+                }
                 if !matches!(step, NextStep::Again) {
                     done = pipeline.bytes_through(index);
                 }
@@ -120,6 +131,7 @@ impl<T: Transport> Peer<T> {
         let took_ns = local.worker.last_ns().max(reached_ns).saturating_sub(began_ns);
         let socket = &mut local.sockets[self.socket];
         self.turn_ns += turns::cost_ns(took_ns, socket.pending().saturating_sub(pending));
+        self.produced += socket.pending().saturating_sub(counted) as u64;
         socket.depends_on = self.client.depends_on;
         socket.strict = self.client.waits_for_disk(&local.engine.settings);
         if socket.state.awaits_keeper() {
@@ -155,6 +167,26 @@ impl<T: Transport> Peer<T> {
             self.check_growth(local);
         }
         at
+    }
+
+    /// Counts a request, and stops before the next one if the client's user has taken more than it may in a second. The
+    /// connection is delayed then: see `Peer::delay`.
+    #[cold]
+    fn stop_if_owed(
+        &mut self,
+        step: NextStep,
+        socket: &Socket<T>,
+        counted: &mut usize,
+        engine: &Engine,
+        worker: usize,
+    ) -> NextStep {
+        self.produced += socket.pending().saturating_sub(*counted) as u64;
+        *counted = socket.pending();
+        self.settle(engine, worker);
+        match step {
+            NextStep::Next if self.owes(engine) => NextStep::Stop,
+            step => step,
+        }
     }
 
     /// Does what a request asks of the connection, and returns the next step.

@@ -204,6 +204,12 @@ impl<T: Transport> Socket<T> {
         }
     }
 
+    /// Sends an error and nothing else, then closes.
+    pub(super) fn refuse(&mut self, error: &str) {
+        self.output.extend_from_slice(format!("-{error}\r\n").as_bytes());
+        self.state = ConnectionState::Closing;
+    }
+
     /// Drops the output that may not be sent. The client gets `error` instead, and the connection ends: the client does
     /// not know which of its requests were dropped.
     pub(crate) fn drop_output(&mut self, error: &str) {

@@ -5,8 +5,10 @@
 //! held while the next request is read, and its worker may want to give it away at any time.
 
 use super::transport::Transport;
+use engine::clients::Account;
 use engine::{Blocked, Event};
 use std::pin::Pin;
+use std::sync::Arc;
 
 /// What the connection does with requests.
 pub(crate) enum ConnectionState<T: Transport> {
@@ -16,12 +18,22 @@ pub(crate) enum ConnectionState<T: Transport> {
     Blocked(Blocked, Option<Pin<Box<T::Timer>>>),
     /// CLIENT PAUSE or the load at the start delays the next request.
     Paused(Pin<Box<T::Timer>>),
+    /// A limit of its user delays the next request. Meanwhile nothing is read.
+    Delayed(Delay<T>),
     /// A long script holds a lock that the next request needs: it is retried when the task is woken.
     AwaitsScript,
     /// The command works in slices: its next slice runs in the connection's next turn.
     Yielding,
     /// Executes nothing more: sends the remaining output, then closes. This is the last state.
     Closing,
+}
+
+/// A delay by a limit of the client's user.
+pub(crate) struct Delay<T: Transport> {
+    pub(super) account: Arc<Account>,
+    /// When it began, on the monotonic clock.
+    pub(super) since_ns: u64,
+    pub(super) until: Pin<Box<T::Timer>>,
 }
 
 impl<T: Transport> ConnectionState<T> {
@@ -33,12 +45,18 @@ impl<T: Transport> ConnectionState<T> {
     /// True when the state ends by itself, or by an action of another client.
     #[inline]
     pub(super) fn is_waiting(&self) -> bool {
-        matches!(self, ConnectionState::Blocked(..) | ConnectionState::Paused(_) | ConnectionState::AwaitsScript)
+        matches!(
+            self,
+            ConnectionState::Blocked(..)
+                | ConnectionState::Paused(_)
+                | ConnectionState::Delayed(_)
+                | ConnectionState::AwaitsScript
+        )
     }
 
     /// True when the next request is delayed: the client is not idle.
     pub(super) fn is_delayed(&self) -> bool {
-        matches!(self, ConnectionState::Paused(_) | ConnectionState::AwaitsScript)
+        matches!(self, ConnectionState::Paused(_) | ConnectionState::Delayed(_) | ConnectionState::AwaitsScript)
     }
 
     /// True while a script of this client runs on the script thread.

@@ -121,6 +121,107 @@ fn users_in_the_configuration_are_kept_by_config_rewrite() {
 }
 
 #[test]
+fn limits_are_kept_wherever_users_are() {
+    if !can_start_holdfast() {
+        return;
+    }
+    const SHOWN: &str =
+        "limit:clients=2 limit:ops=100 limit:in=10485760 limit:out=2000 limit:reply=1024 limit:memory=1073741824";
+    let limits = |connection: &mut wire::Connection| {
+        let user = connection.run("ACL GETUSER bob");
+        let fields = user.items();
+        assert_eq!(fields[fields.len() - 2].text(), "limits");
+        fields[fields.len() - 1].text().to_owned()
+    };
+    let dir = fresh_dir();
+    fs::create_dir_all(&dir).expect("cannot create a directory");
+    let file = dir.join("users.acl");
+    fs::write(&file, "user default on nopass ~* &* +@all\n").unwrap();
+    let path = file.to_str().expect("a plain path");
+    let server = Server::start(&dir, &["--aclfile", path]);
+    let mut admin = server.connect();
+    ok(
+        &mut admin,
+        "ACL SETUSER bob on >pw ~* &* +@all LIMIT:Clients=2 limit:memory=1gb limit:ops=100 limit:in=10mb limit:out=2k limit:reply=1kb",
+    );
+    assert_eq!(limits(&mut admin), SHOWN);
+    ok(&mut admin, "ACL SAVE");
+    let saved = fs::read_to_string(&file).unwrap();
+    assert!(saved.lines().any(|line| line.starts_with("user bob on") && line.ends_with(SHOWN)), "{saved}");
+    assert!(saved.lines().any(|line| line.ends_with("~* &* +@all")), "without limits, as in Redis: {saved}");
+    let (mut bob, mut second) = (server.connect(), server.connect());
+    ok(&mut bob, "AUTH bob pw");
+    // A change of limits takes no right away: nobody is closed.
+    bob.run("SUBSCRIBE x");
+    fs::write(&file, saved.replace("limit:clients=2 ", "limit:clients=1 ")).unwrap();
+    ok(&mut admin, "ACL LOAD");
+    assert_eq!(second.run("AUTH bob pw").to_string(), "-LIMIT max number of clients of this user reached");
+    assert_eq!(bob.run("PING").to_string(), "[\"pong\", \"\"]");
+    fs::write(&file, saved.replace("limit:clients=2", "limit:clients=x")).unwrap();
+    let reply = admin.run("ACL LOAD").to_string();
+    assert!(reply.contains("Error in user declaration 'limit:clients=x': The limit must be a number"), "{reply}");
+    fs::write(&file, &saved).unwrap();
+    drop((server, bob, second));
+    let server = Server::start(&dir, &["--aclfile", path]);
+    let mut admin = server.connect();
+    assert_eq!(limits(&mut admin), SHOWN);
+    ok(&mut admin, "ACL SETUSER bob limit:in=0 limit:reply=0");
+    assert_eq!(limits(&mut admin), "limit:clients=2 limit:ops=100 limit:out=2000 limit:memory=1073741824");
+    ok(&mut admin, "ACL SETUSER bob resetlimits");
+    assert_eq!(limits(&mut admin), "");
+    ok(&mut admin, "ACL SETUSER bob limit:ops=5");
+    ok(&mut admin, "ACL SETUSER bob reset");
+    assert_eq!(limits(&mut admin), "");
+    drop(server);
+    // In the configuration.
+    let dir = fresh_dir();
+    fs::create_dir_all(&dir).expect("cannot create a directory");
+    let file = dir.join("holdfast.toml");
+    fs::write(&file, "[[user]]\nname = \"bob\"\nrules = \"on >pw ~* +@all limit:in=1mb\"\n").unwrap();
+    let path = file.to_str().expect("a plain path");
+    let server = Server::start(&dir, &["--config", path]);
+    let mut admin = server.connect();
+    assert_eq!(limits(&mut admin), "limit:in=1048576");
+    ok(&mut admin, "ACL SETUSER bob limit:clients=7");
+    ok(&mut admin, "ACL SETUSER default limit:clients=77");
+    ok(&mut admin, "CONFIG REWRITE");
+    drop(server);
+    let server = Server::start(&dir, &["--config", path]);
+    let mut admin = server.connect();
+    assert_eq!(limits(&mut admin), "limit:clients=7 limit:in=1048576");
+    assert!(admin.run("ACL LIST").to_string().contains("+@all limit:clients=77"));
+}
+
+#[test]
+fn a_limit_that_makes_no_sense_is_refused() {
+    let Some(mut own) = Own::start(&[]) else { return };
+    ok(&mut own.admin, "ACL SETUSER bob limit:ops=7");
+    for (rule, why) in [
+        ("limit:nosuch=1", "Unknown limit, there are clients, ops, in, out, reply and memory"),
+        ("limit:=1", "Unknown limit, there are clients, ops, in, out, reply and memory"),
+        ("limit:clients", "Syntax error"),
+        ("limit:", "Syntax error"),
+        ("limit", "Syntax error"),
+        ("limit:clients=", "The limit must be a number, 0 for none"),
+        ("limit:clients=1k", "The limit must be a number, 0 for none"),
+        ("limit:ops=-1", "The limit must be a number, 0 for none"),
+        ("limit:ops=+1", "The limit must be a number, 0 for none"),
+        ("limit:ops=18446744073709551616", "The limit must be a number, 0 for none"),
+        ("limit:in=", "The limit must be a number of bytes such as 10mb, 0 for none"),
+        ("limit:in=mb", "The limit must be a number of bytes such as 10mb, 0 for none"),
+        ("limit:memory=1tb", "The limit must be a number of bytes such as 10mb, 0 for none"),
+        ("limit:reply=1023", "The limit must be at least 1kb, or 0 for none"),
+        // They are the user's, not a selector's.
+        ("(limit:ops=1)", "Syntax error"),
+    ] {
+        let reply = own.admin.run_args(&["ACL", "SETUSER", "bob", "on", rule]).to_string();
+        assert_eq!(reply, format!("-ERR Error in ACL SETUSER modifier '{rule}': {why}"));
+    }
+    let list = own.admin.run("ACL LIST").to_string();
+    assert!(list.contains("user bob off sanitize-payload resetchannels -@all limit:ops=7"), "{list}");
+}
+
+#[test]
 fn without_a_file_there_is_nothing_to_save() {
     let Some(mut own) = Own::start(&[]) else { return };
     for line in ["ACL SAVE", "ACL LOAD"] {

@@ -62,6 +62,8 @@ impl Client {
 
 pub(crate) struct TlsConnection {
     stream: BufReader<StreamOwned<ClientConnection, TcpStream>>,
+    /// The first reply.
+    pub(crate) greeting: Reply,
 }
 
 impl TlsConnection {
@@ -70,9 +72,11 @@ impl TlsConnection {
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(Duration::from_secs(60)))?;
         let session = ClientConnection::new(config, "localhost".try_into().unwrap()).map_err(io::Error::other)?;
-        let mut connection = TlsConnection { stream: BufReader::new(StreamOwned::new(session, socket)) };
+        let stream = BufReader::new(StreamOwned::new(session, socket));
+        let mut connection = TlsConnection { stream, greeting: Reply::Closed };
         connection.send(b"PING\r\n")?;
-        match Reply::read(&mut connection.stream)? {
+        connection.greeting = Reply::read(&mut connection.stream)?;
+        match connection.greeting {
             Reply::Closed => Err(io::ErrorKind::UnexpectedEof.into()),
             _ => Ok(connection),
         }

@@ -1,7 +1,7 @@
 //! Users that certificates name (`tls-auth-clients-user`).
 
 use crate::server::TlsServer;
-use crate::support::ok;
+use crate::support::{eventually, ok};
 
 const NOAUTH: &str = "-NOAUTH Authentication required.";
 
@@ -38,4 +38,32 @@ fn a_certificate_authenticates_as_the_user_that_it_names() {
     // A password is as good as ever.
     let mut client = server.client().connect(server.tls_address).unwrap();
     assert_eq!(client.run("AUTH secret").to_string(), "+OK");
+}
+
+#[test]
+fn a_certificate_counts_for_the_clients_of_its_user() {
+    const FULL: &str = "-LIMIT max number of clients of this user reached";
+    let arguments = ["--tls-auth-clients", "optional", "--tls-auth-clients-user", "CN"];
+    let Some(server) = TlsServer::start(&arguments) else { return };
+    let mut control = server.connect();
+    ok(&mut control, "ACL SETUSER bob on ~* +@all limit:clients=1");
+    ok(&mut control, "ACL SETUSER default limit:clients=2");
+    let (bob, other) = (server.authority.issue("bob"), server.authority.issue("somebody"));
+    // What a new connection hears first. One that is refused may find that the server has closed already.
+    let greeting = |shown| {
+        let greeted = server.client().showing(shown).connect(server.tls_address);
+        greeted.map_or_else(|_| FULL.to_owned(), |connection| connection.greeting.to_string())
+    };
+    let mut first = server.client().showing(&bob).connect(server.tls_address).unwrap();
+    assert_eq!(first.run("ACL WHOAMI").text(), "bob");
+    assert_eq!(greeting(&bob), FULL);
+    // One whose certificate names no user is the default user, of which there may be one more.
+    let mut third = server.client().showing(&other).connect(server.tls_address).unwrap();
+    assert_eq!(third.run("ACL WHOAMI").text(), "default");
+    assert_eq!(greeting(&other), FULL);
+    let refused = control.run("ACL USAGE bob default").to_string();
+    assert_eq!(refused.matches("\"refused\", [\"clients\", :1,").count(), 2, "{refused}");
+    // A place is free when its connection ends.
+    drop(first);
+    eventually("the place is free", || greeting(&bob) == "+PONG");
 }
