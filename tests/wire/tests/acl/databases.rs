@@ -169,7 +169,7 @@ fn a_database_that_is_taken_away_is_gone_at_once() {
     for part in ["\"reason\", \"database\"", "\"object\", \"5\"", "\"object\", \"GET\""] {
         assert!(log.contains(part), "{part}: {log}");
     }
-    assert!(own.admin.run("INFO stats").text().contains("acl_access_denied_db:3"));
+    assert!(own.admin.run("INFO stats").text().contains("acl_access_denied_db:4"));
     let dry = own.admin.run("ACL DRYRUN bob SELECT 5");
     assert_eq!(dry.text(), "User bob has no permissions to access database 5");
     // One that is given closes nobody.
