@@ -28,25 +28,33 @@ struct Section {
     title: &'static str,
     /// Part of INFO without arguments.
     usual: bool,
+    /// Redis has it: its title is there even if nothing is below.
+    is_redis: bool,
     write: fn(&mut Lines, &ReadCx<'_>),
 }
 
 /// In the order of the report.
 const SECTIONS: &[Section] = &[
-    Section { names: &["server"], title: "Server", usual: true, write: server },
-    Section { names: &["clients"], title: "Clients", usual: true, write: clients },
-    Section { names: &["memory"], title: "Memory", usual: true, write: memory },
-    Section { names: &["persistence"], title: "Persistence", usual: true, write: persistence },
-    Section { names: &["stats"], title: "Stats", usual: true, write: stats },
-    Section { names: &["replication"], title: "Replication", usual: true, write: replication },
-    Section { names: &["cpu"], title: "CPU", usual: true, write: cpu },
-    Section { names: &["modules", "module_list"], title: "Modules", usual: true, write: |_, _| {} },
-    Section { names: &["commandstats"], title: "Commandstats", usual: false, write: command_stats },
-    Section { names: &["errorstats"], title: "Errorstats", usual: true, write: error_stats },
-    Section { names: &["latencystats"], title: "Latencystats", usual: false, write: latency_stats },
-    Section { names: &["cluster"], title: "Cluster", usual: true, write: |lines, _| lines.add("cluster_enabled", 0) },
-    Section { names: &["sweepers"], title: "Sweepers", usual: false, write: sweepers },
-    Section { names: &["keyspace"], title: "Keyspace", usual: true, write: keyspace },
+    Section { names: &["server"], title: "Server", usual: true, is_redis: true, write: server },
+    Section { names: &["clients"], title: "Clients", usual: true, is_redis: true, write: clients },
+    Section { names: &["memory"], title: "Memory", usual: true, is_redis: true, write: memory },
+    Section { names: &["persistence"], title: "Persistence", usual: true, is_redis: true, write: persistence },
+    Section { names: &["stats"], title: "Stats", usual: true, is_redis: true, write: stats },
+    Section { names: &["replication"], title: "Replication", usual: true, is_redis: true, write: replication },
+    Section { names: &["cpu"], title: "CPU", usual: true, is_redis: true, write: cpu },
+    Section { names: &["modules", "module_list"], title: "Modules", usual: true, is_redis: true, write: |_, _| {} },
+    Section { names: &["commandstats"], title: "Commandstats", usual: false, is_redis: true, write: command_stats },
+    Section { names: &["errorstats"], title: "Errorstats", usual: true, is_redis: true, write: error_stats },
+    Section { names: &["latencystats"], title: "Latencystats", usual: false, is_redis: true, write: latency_stats },
+    Section {
+        names: &["cluster"],
+        title: "Cluster",
+        usual: true,
+        is_redis: true,
+        write: |lines, _| lines.add("cluster_enabled", 0),
+    },
+    Section { names: &["sweepers"], title: "Sweepers", usual: false, is_redis: false, write: sweepers },
+    Section { names: &["keyspace"], title: "Keyspace", usual: true, is_redis: true, write: keyspace },
 ];
 
 impl Section {
@@ -67,8 +75,13 @@ pub(super) fn info(cx: &mut ReadCx<'_>) -> CommandResult {
     }
     let mut lines = Lines::default();
     for section in SECTIONS.iter().filter(|section| asked.iter().any(|word| section.is_asked(word))) {
+        let before = lines.text.len();
         lines.begin(section.title);
+        let begun = lines.text.len();
         (section.write)(&mut lines, cx);
+        if lines.text.len() == begun && !section.is_redis {
+            lines.text.truncate(before);
+        }
     }
     cx.reply.verbatim(&lines.text);
     Ok(())

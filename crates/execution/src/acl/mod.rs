@@ -4,8 +4,8 @@
 //! | file | has |
 //! | --- | --- |
 //! | `command_set` | sets of commands, and the categories |
-//! | `selector` | what one list of rules allows: commands, keys, channels |
-//! | `user` | a user: passwords, selectors |
+//! | `selector` | what one list of rules allows: commands, keys, channels, databases |
+//! | `user` | a user: passwords, selectors, limits, and the account of what it takes |
 //! | `rules` | reads rules such as `+@read` or `~cache:*`, and writes them |
 //! | `users` | all users of a server |
 //! | `check` | whether a user may run a request |

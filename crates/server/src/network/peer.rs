@@ -169,8 +169,9 @@ impl<T: Transport> Peer<T> {
                 self.begin_closing(local);
                 socket = &mut local.sockets[self.socket];
             }
-            // A client that asks for nothing is not delayed: so its end is noticed.
-            if !self.input.is_empty() && socket.state.is_running() && self.owes(&local.engine) {
+            // A client that asks for nothing is not delayed: so its end is noticed. Nor is one whose command has begun.
+            let has_request = !self.input.is_empty() && self.client.unfinished.is_none();
+            if has_request && socket.state.is_running() && self.owes(&local.engine) {
                 self.delay(local, cx);
                 socket = &mut local.sockets[self.socket];
             }
