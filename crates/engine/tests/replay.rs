@@ -188,7 +188,7 @@ impl History {
     }
 }
 
-/// Brings parts and later batches into a place.
+/// Brings parts and later batches into a place, on one thread or several.
 pub(crate) fn restore(
     place: &Place,
     placement: Placement,
@@ -196,12 +196,13 @@ pub(crate) fn restore(
     batches: &[(u64, Vec<u8>)],
     after: u64,
 ) {
-    let mut replay = place.replay(Some(placement));
-    for (part, keys) in parts {
-        replay.part(*part, keys).expect("what was walked over can be put back");
+    let mut replay = place.replay(Some(placement)).on_threads(&place.engine, 1 + parts.len() % 3);
+    for parts in parts.chunks(9) {
+        replay.parts(parts.to_vec()).expect("what was walked over can be put back");
     }
-    for (sequence, batch) in batches.iter().filter(|(sequence, _)| *sequence > after) {
-        replay.batch(*sequence, batch).expect("what was recorded can be applied");
+    let later: Vec<_> = batches.iter().filter(|(sequence, _)| *sequence > after).cloned().collect();
+    for batches in later.chunks(200) {
+        replay.many(batches.to_vec()).expect("what was recorded can be applied");
     }
 }
 

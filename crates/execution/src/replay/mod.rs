@@ -5,8 +5,10 @@
 //! client-side caches, waiters and subscribers of notifications. So a follower can answer reads meanwhile, and each
 //! reply shows a state between two batches. A start works the same way, without clients; only definitions take effect
 //! once, at the end, instead of with each batch. Many batches at once can be applied by several threads
-//! ([`threads`]).
+//! ([`rounds`]).
 
+mod parts;
+mod rounds;
 mod stamps;
 mod threads;
 
@@ -70,19 +72,8 @@ impl<'e> Replay<'e> {
 
     /// Applies a part of the snapshot. Parts of a shard must come in order.
     pub fn part(&mut self, part: SnapshotPart, keys: &[u8]) -> Result<(), BadEffect> {
-        Arc::get_mut(&mut self.stamps).expect("no thread applies batches yet").add(part)?;
-        let thresholds = self.engine.thresholds();
-        let mut effects = Decoder::new(keys);
-        while let Some((db, effect)) = effects.next()? {
-            let keyspace = &self.engine.keyspace;
-            let locked = match effect {
-                Effect::Put { key, .. } => keyspace.lock_key(key),
-                Effect::Define { .. } => keyspace.lock_all(),
-                _ => return Err(BadEffect::OutOfRange),
-            };
-            self.used_now(locked).apply(db, &effect, &thresholds);
-        }
-        Ok(())
+        Arc::get_mut(&mut self.stamps).expect("parts come before batches").add(part)?;
+        parts::put(self.engine, self.manner, keys)
     }
 
     /// Applies a batch to the keys whose snapshot part is older. An error when its bytes are not a batch (nothing is
@@ -165,11 +156,6 @@ impl<'e> Replay<'e> {
             }
         }
         Ok(Need::Some(shards))
-    }
-
-    fn used_now<'l>(&self, locked: Locked<'l>) -> Locked<'l> {
-        let (now_ms, usage) = self.manner.used;
-        locked.at(now_ms, usage)
     }
 }
 

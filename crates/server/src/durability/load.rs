@@ -17,7 +17,8 @@ use std::time::{Duration, Instant};
 
 /// How often the log says how far it is.
 const LOG_EVERY: Duration = Duration::from_secs(1);
-/// How many batches, of how many bytes, are applied together.
+/// How many batches or parts of a snapshot, of how many bytes, are applied together.
+const PARTS_AT_ONCE: usize = 256;
 const BATCHES_AT_ONCE: usize = 1024;
 const BYTES_AT_ONCE: usize = 1024 * 1024;
 /// Parts or batches between two looks at the clock.
@@ -121,13 +122,21 @@ pub(crate) fn replay(
     let mut replay = Replay::new(engine, placement).on_threads(engine, threads);
     let mut watch = Watch::new(history, report);
     let mut read = 0;
-    while let Some(found) = history.next_part()? {
-        let journal::StoredPart { stamp, entries, payload } = found;
-        let part = SnapshotPart { shard: stamp.shard, end: stamp.end, sequence: stamp.sequence.0, keys: entries };
-        replay.part(part, payload).map_err(|error| anyhow!("the snapshot cannot be read: {error}"))?;
-        read += u64::from(entries);
-        watch.note(history, read);
-        delay(engine, entries.into());
+    loop {
+        let (mut parts, mut bytes, mut keys) = (Vec::new(), 0, 0);
+        while parts.len() < PARTS_AT_ONCE && bytes < BYTES_AT_ONCE {
+            let Some(journal::StoredPart { stamp, entries, payload }) = history.next_part()? else { break };
+            let part = SnapshotPart { shard: stamp.shard, end: stamp.end, sequence: stamp.sequence.0, keys: entries };
+            (bytes, keys) = (bytes + payload.len(), keys + u64::from(entries));
+            parts.push((part, payload.to_vec()));
+            watch.note(history, read + keys);
+        }
+        if parts.is_empty() {
+            break;
+        }
+        replay.parts(parts).map_err(|error| anyhow!("the snapshot cannot be read: {error}"))?;
+        read += keys;
+        delay(engine, keys);
     }
     loop {
         let (mut batches, mut bytes) = (Vec::new(), 0);
