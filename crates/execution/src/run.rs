@@ -10,7 +10,7 @@ use crate::client::Client;
 use crate::command::{CommandRow, Flags, Handler};
 use crate::context::After;
 use crate::dispatch;
-use crate::error::CommandError;
+use crate::error::{CommandError, CommandResult};
 use crate::gates;
 use crate::metrics;
 use crate::panics;
@@ -76,28 +76,11 @@ pub fn run(engine: &Engine, mut call: Call<'_, '_>, out: &mut Vec<u8>, ahead: &m
         return After::Continue;
     }
     call.worker.secrets.clear();
-    let output_bytes_max = call.client.output_bytes_max;
-    if call.client.reply_bytes_max < usize::MAX {
-        // What is longer than the user's limit is not written to its end.
-        let reply_end_max = reply_at.saturating_add(reply_limit::bytes_max(call.client, row));
-        call.client.output_bytes_max = output_bytes_max.min(reply_end_max);
-    }
-    let result = match row.command.handler {
-        Handler::Server(_) | Handler::Script(_) => {
-            let (db, protocol) = (call.client.db, call.client.protocol);
-            let result = panics::catch_across_threads(|| dispatch::dispatch(engine, &mut call, out, ahead));
-            if result == Err(CommandError::Internal) {
-                forget_command(&mut call);
-                // A script sets its own values while it runs.
-                (call.client.db, call.client.protocol) = (db, protocol);
-            }
-            result
-        }
-        _ => dispatch::dispatch(engine, &mut call, out, ahead),
+    let result = match call.client.reply_bytes_max {
+        usize::MAX => handle(engine, &mut call, out, ahead),
+        _ => handle_within_limit(engine, &mut call, out, ahead),
     };
     let Call { worker, client, after, .. } = call;
-    client.output_bytes_max = output_bytes_max;
-    let mut result = result;
     match (&result, &after) {
         (Err(CommandError::AwaitsScript), _) => return After::AwaitScript,
         (_, After::Again) => {
@@ -109,14 +92,52 @@ pub fn run(engine: &Engine, mut call: Call<'_, '_>, out: &mut Vec<u8>, ahead: &m
     }
     worker.last_ns = worker.last_ns.saturating_sub(std::mem::take(&mut client.slices_ns));
     metrics::record_command(engine, worker, client, row, request);
-    if out.len().saturating_sub(reply_at) > client.reply_bytes_max && result.is_ok() {
-        result = reply_limit::pass(worker, client, row);
-    }
     if let Err(error) = result {
         worker.metrics.stats.commands[row.index].failed.add(1);
         fail(worker, client, out, reply_at, &error);
     }
     after
+}
+
+/// Runs the handler of a request.
+#[inline]
+fn handle(engine: &Engine, call: &mut Call<'_, '_>, out: &mut Vec<u8>, ahead: &mut Ahead<'_>) -> CommandResult {
+    match call.row.command.handler {
+        Handler::Server(_) | Handler::Script(_) => {
+            let (db, protocol) = (call.client.db, call.client.protocol);
+            let result = panics::catch_across_threads(|| dispatch::dispatch(engine, call, out, ahead));
+            if result == Err(CommandError::Internal) {
+                forget_command(call);
+                // A script sets its own values while it runs.
+                (call.client.db, call.client.protocol) = (db, protocol);
+            }
+            result
+        }
+        _ => dispatch::dispatch(engine, call, out, ahead),
+    }
+}
+
+/// The same for a client whose user has a limit for replies.
+#[cold]
+fn handle_within_limit(
+    engine: &Engine,
+    call: &mut Call<'_, '_>,
+    out: &mut Vec<u8>,
+    ahead: &mut Ahead<'_>,
+) -> CommandResult {
+    let (reply_at, output_bytes_max) = (out.len(), call.client.output_bytes_max);
+    // What is longer than the limit is not written to its end.
+    let reply_end_max = reply_at.saturating_add(reply_limit::bytes_max(call.client, call.row));
+    call.client.output_bytes_max = output_bytes_max.min(reply_end_max);
+    let result = handle(engine, call, out, ahead);
+    call.client.output_bytes_max = output_bytes_max;
+    // AUTH may have changed it, or removed it.
+    let is_too_long = out.len().saturating_sub(reply_at) > call.client.reply_bytes_max;
+    let has_ended = !matches!(call.after, After::Again | After::Detach(_));
+    match result.is_ok() && has_ended && is_too_long {
+        true => reply_limit::pass(call.worker, call.client, call.row),
+        false => result,
+    }
 }
 
 /// Adds the time of one slice of a command. It is counted when the command has ended.
