@@ -49,6 +49,8 @@ check 'redis-py' timeout 120 "$python" tests/clients/python/tls.py
 check 'the Python package' timeout 120 env PYTHONPATH=clients/python/src "$python" tests/clients/python/tls_package.py
 check 'node-redis' timeout 120 node tests/clients/node/tls-node-redis.js
 check 'ioredis' timeout 120 node tests/clients/node/tls-ioredis.js
+check 'the TypeScript package' timeout 120 node tests/clients/node/tls-package.js
+check 'the Rust package' timeout 120 cargo run --quiet --locked --manifest-path tests/clients/rust/Cargo.toml --example tls_package
 check 'the redis crate' timeout 120 cargo run --quiet --locked --manifest-path tests/clients/rust/Cargo.toml --example tls
 echo "tls: $passed passed, $failed failed"
 [[ $failed == 0 ]]

@@ -5,6 +5,8 @@ use std::pin::Pin;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 use std::time::Duration;
 
+#[cfg(feature = "tls")]
+use redis::TlsCertificates;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::{
     Client, Cmd, ConnectionInfo, FromRedisValue, IntoConnectionInfo, ProtocolVersion, RedisResult, Script, Value, cmd,
@@ -30,8 +32,12 @@ use crate::sweep::{Fate, Sweep};
 pub struct Config {
     /// The server's address, as the redis crate takes it: `redis://user:password@host:port/db`. The protocol is RESP3, as
     /// in the other packages, so that each can continue the sessions of the others; `?protocol=resp2` chooses the older
-    /// one.
+    /// one. `rediss://` is a connection with TLS, with the feature `tls`.
     pub url: String,
+    /// With TLS: the authority that has signed the server's certificate, if it is not one that the system trusts, and the
+    /// certificate and private key that the client shows. All are in PEM.
+    #[cfg(feature = "tls")]
+    pub certificates: Option<TlsCertificates>,
     /// Uses only commands that every Redis has, also on Holdfast.
     pub plain: bool,
     /// How long a request may take before it is [`Error::Unavailable`].
@@ -41,7 +47,33 @@ pub struct Config {
 impl Config {
     /// The defaults: Holdfast's commands where the server knows them, ten seconds for a request.
     pub fn new(url: impl Into<String>) -> Config {
-        Config { url: url.into(), plain: false, response_timeout: Duration::from_secs(10) }
+        Config {
+            url: url.into(),
+            #[cfg(feature = "tls")]
+            certificates: None,
+            plain: false,
+            response_timeout: Duration::from_secs(10),
+        }
+    }
+
+    #[cfg(not(feature = "tls"))]
+    fn client(&self) -> RedisResult<Client> {
+        Client::open(connection_info(&self.url)?)
+    }
+
+    #[cfg(feature = "tls")]
+    fn client(&self) -> RedisResult<Client> {
+        let info = connection_info(&self.url)?;
+        if !matches!(info.addr(), redis::ConnectionAddr::TcpTls { .. }) {
+            return Client::open(info);
+        }
+        // Unless the program has chosen another. If it does so at the same moment, its choice holds.
+        if rustls::crypto::CryptoProvider::get_default().is_none() {
+            let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        }
+        let certificates = self.certificates.clone();
+        let system = TlsCertificates { client_tls: None, root_cert: None };
+        Client::build_with_tls(info, certificates.unwrap_or(system))
     }
 }
 
@@ -91,7 +123,7 @@ impl Store {
     /// Like [`connect`](Store::connect), with options.
     pub async fn connect_with(config: &Config) -> Result<Store, Error> {
         let settings = ConnectionManagerConfig::new().set_response_timeout(Some(config.response_timeout));
-        let client = Client::open(connection_info(&config.url)?)?;
+        let client = config.client()?;
         let mut connection = client.get_connection_manager_with_config(settings).await.map_err(without_reply)?;
         let mut knows = OWN.to_vec();
         if config.plain {

@@ -75,6 +75,26 @@ impl ChannelPattern {
     }
 }
 
+/// The patterns that are literal text and `*`, by the first byte of the keys that they may match: for each byte a set of
+/// positions among the patterns. Most patterns are such, and most of them are not those of a key.
+#[derive(Clone)]
+struct ByFirstByte(Box<[u64; 256]>);
+
+impl ByFirstByte {
+    fn new(keys: &[KeyPattern]) -> ByFirstByte {
+        let mut sets = Box::new([0u64; 256]);
+        // What is beyond the first 64 is found without this.
+        for (at, known) in keys.iter().enumerate().take(64) {
+            match known.literal_prefix() {
+                None => {}
+                Some([]) => sets.iter_mut().for_each(|set| *set |= 1 << at),
+                Some([first, ..]) => sets[usize::from(*first)] |= 1 << at,
+            }
+        }
+        ByFirstByte(sets)
+    }
+}
+
 /// What a list of rules allows.
 #[derive(Clone)]
 pub struct Selector {
@@ -89,6 +109,8 @@ pub struct Selector {
     pub channels: Vec<ChannelPattern>,
     /// The databases, in their order; all, if there is no list.
     pub databases: Option<Vec<u32>>,
+    /// Of `keys`, once all rules are applied.
+    by_first_byte: Option<ByFirstByte>,
 }
 
 impl Selector {
@@ -103,7 +125,31 @@ impl Selector {
             all_channels,
             channels: Vec::new(),
             databases: None,
+            by_first_byte: None,
         }
+    }
+
+    /// Prepares for checks, after rules were applied.
+    pub(super) fn settle(&mut self) {
+        self.by_first_byte = (!self.keys.is_empty()).then(|| ByFirstByte::new(&self.keys));
+    }
+
+    /// True when a pattern of literal text and `*` allows this with a key. False says nothing.
+    #[inline]
+    pub fn surely_allows_key(&self, key: &[u8], right: KeyRight) -> bool {
+        if self.all_keys {
+            return true;
+        }
+        let (Some(ByFirstByte(sets)), [first, ..]) = (&self.by_first_byte, key) else { return false };
+        let mut set = sets[usize::from(*first)];
+        while set != 0 {
+            let known = &self.keys[set.trailing_zeros() as usize];
+            if known.right.contains(right) && known.literal_prefix().is_some_and(|literal| key.starts_with(literal)) {
+                return true;
+            }
+            set &= set - 1;
+        }
+        false
     }
 
     /// Allows everything.

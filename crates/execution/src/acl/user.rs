@@ -121,8 +121,9 @@ impl Rights {
         }
     }
 
-    /// Notes whether anything is refused, after a change.
+    /// Prepares for checks, after a change.
     pub(super) fn settle(&mut self) {
+        self.selectors.iter_mut().for_each(Selector::settle);
         self.is_everything = self.selectors.iter().any(Selector::is_everything);
     }
 

@@ -457,6 +457,17 @@ impl Keys {
         found
     }
 
+    /// The position of the only key, and what is done with it, if that is the same for every request.
+    #[inline]
+    pub fn only_key(&self) -> Option<(usize, KeyFlags)> {
+        match self.locks {
+            Locks::Key(at) if self.count == 1 && self.by_request.is_none() => {
+                Some((usize::from(at), self.specs[0].flags))
+            }
+            _ => None,
+        }
+    }
+
     /// The keys of any request with `count` arguments; `None` if they depend on the values of the arguments.
     pub fn find_in_any(&self, count: usize) -> Option<FoundKeys> {
         if self.are_movable() {

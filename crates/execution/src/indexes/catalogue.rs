@@ -15,6 +15,8 @@ pub struct IndexCatalogue {
     indexes: RwLock<Indexes, { rank::INDEXES }>,
     /// Names of the indexes that the configuration asks for.
     configured: RwLock<BTreeSet<Vec<u8>>, { rank::CONFIGURED_INDEXES }>,
+    /// There is at least one.
+    is_any: AtomicBool,
     /// At least one index stamps records.
     stamps: AtomicBool,
 }
@@ -42,11 +44,12 @@ impl IndexCatalogue {
     }
 
     /// The prefixes of an index; none if there is no index of that name.
+    #[inline]
     pub fn prefixes_of(&self, name: &[u8]) -> Vec<Vec<u8>> {
-        let indexes = self.indexes.read();
-        if indexes.is_empty() {
+        if !self.is_any.load(Relaxed) {
             return Vec::new();
         }
+        let indexes = self.indexes.read();
         indexes.find(name).map_or_else(Vec::new, |index| index.definition.prefixes.clone())
     }
 
@@ -58,6 +61,7 @@ impl IndexCatalogue {
 
     /// Replaces all indexes. The shards have them already.
     pub(super) fn set(&self, indexes: Indexes) {
+        self.is_any.store(!indexes.is_empty(), Relaxed);
         self.stamps.store(indexes.iter().any(|index| index.definition.stamp), Relaxed);
         *self.indexes.write() = indexes;
     }

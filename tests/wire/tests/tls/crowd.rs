@@ -19,8 +19,8 @@ const CLIENTS: usize = 1000;
 const OTHER_FILES: usize = 100;
 /// So often each of them does what it does: once a second.
 const ROUNDS: usize = 6;
-/// The most memory that one of them may cost, on average. A handshake that waits takes about 30 kB, another client a few.
-const BYTES_EACH_MAX: usize = 64 * 1024;
+/// The most memory that one of them may cost, on average: several times what 10,000 of them do.
+const BYTES_EACH_MAX: usize = 16 * 1024;
 /// What the server may take besides: buffers of its threads, and what the allocator keeps.
 const BYTES_MORE_MAX: usize = 32 * 1024 * 1024;
 /// Requests of each well-behaved client before the crowd comes.
