@@ -18,39 +18,14 @@ pub fn check(
     request: Request<'_>,
     db: usize,
 ) -> Result<(), Object> {
-    if surely_allows(engine, &rights.selectors[0], row, request) {
-        return Ok(());
-    }
-    check_all(engine, rights, row, request, db)
-}
-
-/// True when a user's own rules allow a request, for the usual ones: commands that reach nothing but the keys that they
-/// name, patterns of literal text and `*`, all databases. False says nothing.
-#[inline]
-fn surely_allows(engine: &Engine, selector: &Selector, row: &'static CommandRow, request: Request<'_>) -> bool {
-    let command = &row.command;
-    if selector.databases.is_some()
-        || !selector.commands.has(row)
-        || command.searches.is_some()
-        || command.names_channels.is_some()
-    {
-        return false;
-    }
-    let allows = |at: usize, flags| {
-        let key = request.arg(at);
+    match rights.surely_allowed_key(row, request) {
         // An index shows the names of all records that it is over.
-        selector.surely_allows_key(key, KeyRight::of(flags)) && engine.indexes.prefixes_of(key).is_empty()
-    };
-    match command.keys.only_key() {
-        Some((at, flags)) => at < request.len() && allows(at, flags),
-        None if command.keys.are_channels() => false,
-        None => {
-            let mut ranges = row.found_keys(request).ranges.into_iter();
-            ranges.all(|range| range.positions().all(|at| allows(at, range.flags)))
-        }
+        Some(key) if !engine.indexes.may_have(key) => Ok(()),
+        _ => check_all(engine, rights, row, request, db),
     }
 }
 
+#[inline(never)]
 fn check_all(
     engine: &Engine,
     rights: &Rights,

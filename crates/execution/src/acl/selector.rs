@@ -134,6 +134,15 @@ impl Selector {
         self.by_first_byte = (!self.keys.is_empty()).then(|| ByFirstByte::new(&self.keys));
     }
 
+    /// For a command with one key, which this allows if it allows the key: the position of the key, and the right that it
+    /// needs. `None` if more has to be asked, or for other commands.
+    pub(super) fn only_key_of(&self, row: &CommandRow) -> Option<(u8, KeyRight)> {
+        let command = &row.command;
+        let is_plain = self.databases.is_none() && command.searches.is_none() && command.names_channels.is_none();
+        let (at, flags) = command.keys.only_key().filter(|_| is_plain && self.commands.has(row))?;
+        Some((u8::try_from(at).ok()?, KeyRight::of(flags)))
+    }
+
     /// True when a pattern of literal text and `*` allows this with a key. False says nothing.
     #[inline]
     pub fn surely_allows_key(&self, key: &[u8], right: KeyRight) -> bool {

@@ -1,9 +1,11 @@
 //! A user: its passwords and what it may do. Knows nothing of who uses it.
 
-use super::selector::Selector;
+use super::selector::{KeyRight, Selector};
 use crate::clients::Account;
 use crate::clients::account::limits::Limits;
+use crate::command::{CommandRow, registry};
 use arc_swap::{ArcSwap, Guard};
+use resp::Request;
 use sha2::{Digest, Sha256};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -52,6 +54,9 @@ pub struct Rights {
     pub limits: Limits,
     /// Nothing is refused: known without a look at the selectors.
     pub is_everything: bool,
+    /// By row of the command table: for a command with one key, which the user's own rules allow, the position of the key
+    /// and the right that it needs. Other commands are asked for in full.
+    by_row: Box<[Option<(u8, KeyRight)>]>,
 }
 
 impl User {
@@ -96,6 +101,7 @@ impl Rights {
             selectors: vec![Selector::new(all_channels)],
             limits: Limits::default(),
             is_everything: false,
+            by_row: Box::default(),
         }
     }
 
@@ -109,6 +115,7 @@ impl Rights {
             selectors: vec![Selector::everything()],
             limits: Limits::default(),
             is_everything: true,
+            by_row: Box::default(),
         }
     }
 
@@ -125,6 +132,18 @@ impl Rights {
     pub(super) fn settle(&mut self) {
         self.selectors.iter_mut().for_each(Selector::settle);
         self.is_everything = self.selectors.iter().any(Selector::is_everything);
+        let own = &self.selectors[0];
+        self.by_row = registry().rows().iter().map(|row| own.only_key_of(row)).collect();
+    }
+
+    /// The only key of a request, if the user's own rules surely allow it: for commands with one key and patterns of literal
+    /// text and `*`. `None` says nothing.
+    #[inline]
+    pub(super) fn surely_allowed_key<'r>(&self, row: &CommandRow, request: Request<'r>) -> Option<&'r [u8]> {
+        let (at, right) = (*self.by_row.get(row.index)?)?;
+        let at = usize::from(at);
+        let key = (at < request.len()).then(|| request.arg(at))?;
+        self.selectors[0].surely_allows_key(key, right).then_some(key)
     }
 
     /// True when a password is right. Takes as long for a wrong one as for a right one.

@@ -7,7 +7,7 @@ use keyspace::{DATABASES, Key, Locked};
 use locks::{RwLock, rank};
 use std::collections::BTreeSet;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// All indexes of records.
 #[derive(Default)]
@@ -15,10 +15,15 @@ pub struct IndexCatalogue {
     indexes: RwLock<Indexes, { rank::INDEXES }>,
     /// Names of the indexes that the configuration asks for.
     configured: RwLock<BTreeSet<Vec<u8>>, { rank::CONFIGURED_INDEXES }>,
-    /// There is at least one.
-    is_any: AtomicBool,
+    /// The lengths of their names, one bit for each modulo 64: most keys are no index.
+    lengths: AtomicU64,
     /// At least one index stamps records.
     stamps: AtomicBool,
+}
+
+#[inline]
+fn length_bit(name: &[u8]) -> u64 {
+    1 << (name.len() % 64)
 }
 
 impl IndexCatalogue {
@@ -46,11 +51,16 @@ impl IndexCatalogue {
     /// The prefixes of an index; none if there is no index of that name.
     #[inline]
     pub fn prefixes_of(&self, name: &[u8]) -> Vec<Vec<u8>> {
-        if !self.is_any.load(Relaxed) {
-            return Vec::new();
+        match self.may_have(name) {
+            true => self.indexes.read().find(name).map_or_else(Vec::new, |index| index.definition.prefixes.clone()),
+            false => Vec::new(),
         }
-        let indexes = self.indexes.read();
-        indexes.find(name).map_or_else(Vec::new, |index| index.definition.prefixes.clone())
+    }
+
+    /// False when there is no index of that name, known without a look at the names.
+    #[inline]
+    pub fn may_have(&self, name: &[u8]) -> bool {
+        self.lengths.load(Relaxed) & length_bit(name) != 0
     }
 
     /// True when an index stamps records: writes have to find the records to stamp.
@@ -61,7 +71,7 @@ impl IndexCatalogue {
 
     /// Replaces all indexes. The shards have them already.
     pub(super) fn set(&self, indexes: Indexes) {
-        self.is_any.store(!indexes.is_empty(), Relaxed);
+        self.lengths.store(indexes.iter().fold(0, |bits, index| bits | length_bit(&index.name)), Relaxed);
         self.stamps.store(indexes.iter().any(|index| index.definition.stamp), Relaxed);
         *self.indexes.write() = indexes;
     }
