@@ -87,6 +87,8 @@ const BEGINNINGS: &[&str] =
     &["~", "%R~", "%W~", "%RW~", "%", "&", "+", "-", "+@", "-@", ">", "<", "#", "!", "(", "+select|", "+config|"];
 
 fuzz_target!(|input: Input<'_>| {
+    // Rules name commands.
+    engine::command::registry();
     match input.source {
         Source::Rules(given) => {
             let given: Vec<Vec<u8>> = given.iter().map(bytes).collect();

@@ -265,7 +265,9 @@ fn allow(selector: &mut Selector, name: &[u8]) -> Result<(), RuleError> {
         true => {
             let allowed = selector.first_args.entry(row.index).or_default();
             if !allowed.iter().any(|known| known.eq_ignore_ascii_case(rest)) {
-                allowed.push(rest.into());
+                // As it is shown, and in order: equal rights are equal here.
+                allowed.push(rest.to_ascii_lowercase().into());
+                allowed.sort_unstable();
             }
         }
     }
