@@ -225,6 +225,46 @@ fn many_users_share_a_series() {
     assert!(metrics.at("holdfast_user_clients", &[("user", "other")]) >= 100.0);
 }
 
+/// However many indexes and databases there are, the number of series is bounded, and no record is lost from the sums.
+#[test]
+fn many_indexes_share_a_series() {
+    let Some(server) = Watched::start(&[]) else { return };
+    let mut client = server.connect();
+    for number in 0..20 {
+        ok(&mut client, &format!("IDX.CREATE index{number} PREFIX 1 job: FIELD due"));
+    }
+    for db in 0..16 {
+        ok(&mut client, &format!("SELECT {db}"));
+        client.run("HSET job:1 due 1");
+    }
+    let metrics = server.metrics();
+    let named = |labels: &&(crate::exposition::Labels, f64)| {
+        labels.0["index"].starts_with("index") || labels.0["index"] == "other"
+    };
+    let entries: Vec<_> = metrics.all("holdfast_index_entries").iter().filter(named).collect();
+    assert!(entries.len() <= 129, "{}", entries.len());
+    assert_eq!(entries.iter().map(|(_, value)| value).sum::<f64>(), 320.0);
+    let other = metrics.at("holdfast_index_entries", &[("index", "other"), ("db", "other")]);
+    assert!(other >= 320.0 - 128.0, "{other}");
+}
+
+#[test]
+fn a_worker_that_waits_for_a_record_is_counted() {
+    let Some(server) = Watched::start(&[]) else { return };
+    let mut client = server.connect();
+    ok(&mut client, "IDX.CREATE jobs PREFIX 1 job: FIELD due");
+    let jobs = [("index", "jobs"), ("db", "db0")];
+    let mut worker = server.connect();
+    worker.queue_line("CLAIM 1 jobs MAX NOW SET 1 due NOW+30000 BLOCK 0");
+    worker.flush();
+    eventually("it waits", || server.metrics().at("holdfast_index_waiting_clients", &jobs) == 1.0);
+    assert_eq!(server.metrics().plain("redis_blocked_clients"), 1.0);
+    client.run("HSET job:1 due 1");
+    assert!(!worker.read().is_error());
+    eventually("it waits no longer", || server.metrics().at("holdfast_index_waiting_clients", &jobs) == 0.0);
+    assert_eq!(server.metrics().plain("redis_blocked_clients"), 0.0);
+}
+
 /// A long script holds shards: figures of those are the last ones, and the answer comes.
 #[test]
 fn a_long_script_does_not_hold_the_metrics_up() {

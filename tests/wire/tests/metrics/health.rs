@@ -1,6 +1,8 @@
 //! Probes: a server that is loading, or whose journal has failed, is alive and not ready.
 
-use wire::free_address;
+use std::process::{Command, Stdio};
+
+use wire::{Server, free_address};
 
 use crate::faults::Injected;
 use crate::http::{Watched, get, send, with_port};
@@ -68,4 +70,25 @@ fn a_follower_is_ready_and_tells_its_lag() {
     assert!(metrics.knows("holdfast_follower_lag_seconds") && metrics.knows("redis_master_link_up"));
     assert_eq!(metrics.at("holdfast_journal_state", &[("state", "following")]), 1.0);
     assert_eq!(metrics.all("redis_instance_info")[0].0["role"], "slave");
+}
+
+/// The process that takes the place of another gets its port for operators when the other has ended.
+#[test]
+fn an_upgrade_keeps_the_port() {
+    let Some(home) = Home::fresh() else { return };
+    let admin = free_address();
+    let mut old = home.start(&with_port(admin, &[]));
+    ok(&mut old.connect(), "SET a 1");
+    let process = |text: &str| text.lines().find_map(|line| line.strip_prefix("redis_process_id ")).map(str::to_owned);
+    assert_eq!(process(&get(admin, "/metrics").body), Some(old.process_id().to_string()));
+    let mut next = Command::new(wire::binary());
+    next.args(["upgrade", "--dir"]).arg(home.data()).args(with_port(admin, &[]));
+    let next = next.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("cannot start the server's binary");
+    let next = Server::adopt(next, old.address());
+    assert_eq!(old.wait_for_end().code(), Some(0));
+    eventually("the port is open", || send(admin, b"GET /health/ready HTTP/1.0\r\n\r\n").is_ok());
+    eventually("it is ready", || get(admin, "/health/ready").status == 200);
+    let metrics = get(admin, "/metrics").body;
+    assert_eq!(process(&metrics), Some(next.process_id().to_string()));
+    assert!(metrics.contains("\nredis_db_keys{db=\"db0\"} 1\n"), "{metrics}");
 }

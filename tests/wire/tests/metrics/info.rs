@@ -158,3 +158,41 @@ fn redis_exporter_finds_all_that_it_looks_for() {
     assert!(client.run("SLOWLOG GET 1").items().is_empty());
     assert!(client.run("LATENCY LATEST").items().is_empty());
 }
+
+/// What RedisInsight asks when it connects, and when it lists keys, is answered.
+#[test]
+fn redis_insight_gets_its_answers() {
+    let Some(server) = Watched::start(&[]) else { return };
+    let mut client = server.connect();
+    ok(&mut client, "SET a 1");
+    for line in [
+        "CLIENT SETNAME redisinsight",
+        "CLIENT SETINFO LIB-NAME ioredis",
+        "MODULE LIST",
+        "COMMAND",
+        "COMMAND INFO json.get",
+        "INFO",
+        "INFO replication",
+        "ACL WHOAMI",
+        "ACL CAT dangerous",
+        "ACL DRYRUN default GET a",
+        "CONFIG GET databases",
+        "DBSIZE",
+        "SCAN 0 MATCH * COUNT 500",
+        "SCAN 0 MATCH * COUNT 500 TYPE string",
+        "TYPE a",
+        "TTL a",
+        "OBJECT ENCODING a",
+        "MEMORY USAGE a SAMPLES 0",
+        "SLOWLOG GET 50",
+        "CONFIG GET slowlog*",
+        "CLIENT LIST",
+        "PUBSUB CHANNELS",
+        "FUNCTION LIST",
+    ] {
+        let reply = client.run(line);
+        assert!(!reply.is_error(), "{line}: {reply}");
+    }
+    // No cluster, in the words by which it knows.
+    assert_eq!(client.run("CLUSTER INFO").to_string(), "-ERR This instance has cluster support disabled");
+}
