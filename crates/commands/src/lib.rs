@@ -37,6 +37,7 @@ use execution::command::{self, Registry, Table};
 
 pub use acl::{Named as NamedUsers, load_users, parse_users, usage_by_user};
 pub use connection::describe_client;
+pub use shared::version::{HOLDFAST_VERSION, REDIS_VERSION};
 
 /// The table of all commands.
 pub fn registry() -> &'static Registry {

@@ -1,5 +1,5 @@
 //! The versions that the server reports.
 
 /// The version of Redis that clients see.
-pub(crate) const REDIS_VERSION: &str = "7.4.0";
-pub(crate) const HOLDFAST_VERSION: &str = env!("CARGO_PKG_VERSION");
+pub const REDIS_VERSION: &str = "7.4.0";
+pub const HOLDFAST_VERSION: &str = env!("CARGO_PKG_VERSION");

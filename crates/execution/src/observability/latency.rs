@@ -95,6 +95,18 @@ impl Durations {
         0.0
     }
 
+    /// How many calls took less than each of these times, which are powers of two and ascend.
+    pub fn less_than_ns<const N: usize>(&self, bounds_ns: [u64; N]) -> [u64; N] {
+        let (mut seen, mut bucket) = (0, 0);
+        bounds_ns.map(|bound_ns| {
+            while bucket < BUCKETS && upper_ns(bucket) < bound_ns {
+                seen += self.counts[bucket];
+                bucket += 1;
+            }
+            seen
+        })
+    }
+
     /// How many calls took at most so many microseconds, for bounds that double: the form of LATENCY HISTOGRAM. A bound
     /// without new calls is left out.
     pub fn doubling_us(&self) -> Vec<(u64, u64)> {
@@ -219,6 +231,16 @@ mod tests {
         assert_eq!(bounds, [1, 2, 4, 8, 16, 33, 66, 132, 264, 528, 1056]);
         assert_eq!(doubling.last(), Some(&(1056, 1000)));
         assert!(doubling.is_sorted_by_key(|(_, count)| *count));
+    }
+
+    #[test]
+    fn calls_below_a_power_of_two_are_exact() {
+        let histograms = Histograms::new(1);
+        [0, 1023, 1024, 1025, 4095, 4096, u64::MAX].into_iter().for_each(|ns| histograms.add(0, ns));
+        let mut durations = Durations::default();
+        histograms.sum_into(0, &mut durations);
+        assert_eq!(durations.less_than_ns([512, 1024, 4096, 8192, 1 << 32]), [1, 2, 5, 6, 6]);
+        assert_eq!(durations.calls(), 7);
     }
 
     #[test]

@@ -76,7 +76,7 @@ pub enum JournalState {
 }
 
 impl JournalState {
-    const ALL: [JournalState; 9] = [
+    pub const ALL: [JournalState; 9] = [
         JournalState::Off,
         JournalState::Starting,
         JournalState::StartFailed,

@@ -106,6 +106,21 @@ impl Settings {
         self.size(row::TLS_HANDSHAKE_TIMEOUT)
     }
 
+    /// The port for operators: metrics and health, over HTTP; 0 is none.
+    pub fn admin_port(&self) -> u16 {
+        self.number(row::ADMIN_PORT) as u16
+    }
+
+    /// The addresses of that port.
+    pub fn admin_bind(&self) -> Arc<str> {
+        self.text(row::ADMIN_BIND)
+    }
+
+    /// The port for operators may be open to other machines even if the default user needs no password.
+    pub fn admin_allow_remote(&self) -> bool {
+        self.flag(row::ADMIN_ALLOW_REMOTE)
+    }
+
     pub fn protected_mode(&self) -> bool {
         self.flag(row::PROTECTED_MODE)
     }

@@ -278,6 +278,10 @@ pub const TABLE: &[Row] = &[
     integer("tls-session-cache-size", 0, INT_MAX, "20480"),
     integer("tls-session-cache-timeout", 0, INT_MAX, "300"),
     integer("tls-handshake-timeout", 1, 3600, "10"),
+    // The port for operators.
+    integer("admin-port", 0, PORT_MAX, "0").pinned(),
+    checked("admin-bind", check::addresses, "127.0.0.1").pinned(),
+    yes_no("admin-allow-remote", "no").pinned(),
 ];
 
 /// Returns the row number of a setting. In a constant, an unknown name does not compile.
@@ -391,6 +395,9 @@ pub mod row {
     pub const TLS_SESSION_CACHE_SIZE: usize = index_of("tls-session-cache-size");
     pub const TLS_SESSION_CACHE_TIMEOUT: usize = index_of("tls-session-cache-timeout");
     pub const TLS_HANDSHAKE_TIMEOUT: usize = index_of("tls-handshake-timeout");
+    pub const ADMIN_PORT: usize = index_of("admin-port");
+    pub const ADMIN_BIND: usize = index_of("admin-bind");
+    pub const ADMIN_ALLOW_REMOTE: usize = index_of("admin-allow-remote");
 }
 
 #[cfg(test)]

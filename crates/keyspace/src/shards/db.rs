@@ -244,6 +244,16 @@ impl Db {
         open.filter_map(|(position, id)| Some((*position as u32, self.table.by_id(*id)?)))
     }
 
+    /// How many runs are not over, including expired ones.
+    pub fn open_run_count(&self) -> usize {
+        self.open_runs.len()
+    }
+
+    /// How many sessions there are, including expired ones that are not removed yet.
+    pub fn session_count(&self) -> usize {
+        self.sessions.as_ref().map_or(0, |lists| lists.lives.len())
+    }
+
     /// Sessions whose check is due: those that have expired, and those that were renewed since their last check. At
     /// most `count`.
     pub fn sessions_due(&self, now_ms: u64, count: usize) -> Vec<Vec<u8>> {

@@ -573,6 +573,7 @@ impl Persistence for Keeper {
             report.has_room = journal.has_room();
             report.journal_bytes = self.opened().map_or(0, |opened| opened.maintenance.bytes());
             report.sequence = journal.tail().0;
+            report.written = journal.written().0;
             report.durable = journal.durable().0;
         }
         if self.settings.appendonly() {

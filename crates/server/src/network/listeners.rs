@@ -64,13 +64,25 @@ struct Wanted {
 }
 
 /// The addresses of `bind`, with `port` and with `tls-port` if that is set. With `tls-port` alone, connections without TLS
-/// are not accepted. As in Redis, `-` before an address means that it may be missing, and `*` stands for all of them.
+/// are not accepted.
 fn wanted(settings: &Settings) -> Result<Vec<Wanted>> {
     let mut ports = vec![(settings.port(), false), (settings.tls_port(), true)];
     ports.retain(|(port, is_tls)| *port > 0 || !is_tls && settings.tls_port() == 0);
-    let bind = settings.bind();
     let mut wanted = Vec::new();
-    for word in bind.split_whitespace() {
+    for (ip, optional) in addresses("bind", &settings.bind())? {
+        wanted.extend(ports.iter().map(|(port, is_tls)| Wanted {
+            address: SocketAddr::new(ip, *port),
+            is_tls: *is_tls,
+            optional,
+        }));
+    }
+    Ok(wanted)
+}
+
+/// The addresses of a setting, and whether each may be missing. As in Redis, `-` before an address means that it may, and
+/// `*` stands for all addresses.
+pub(crate) fn addresses(setting: &str, text: &str) -> Result<Vec<(IpAddr, bool)>> {
+    let parsed = text.split_whitespace().map(|word| {
         let (optional, address) = match word.strip_prefix('-') {
             Some(address) => (true, address),
             None => (false, word),
@@ -81,17 +93,14 @@ fn wanted(settings: &Settings) -> Result<Vec<Wanted>> {
             "localhost" => "127.0.0.1",
             other => other,
         };
-        let ip: IpAddr = address.parse().with_context(|| format!("bind: '{address}' is not an IP address"))?;
-        wanted.extend(ports.iter().map(|(port, is_tls)| Wanted {
-            address: SocketAddr::new(ip, *port),
-            is_tls: *is_tls,
-            optional,
-        }));
-    }
-    Ok(wanted)
+        let ip = address.parse().with_context(|| format!("{setting}: '{address}' is not an IP address"))?;
+        Ok((ip, optional))
+    });
+    parsed.collect()
 }
 
-fn listen(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
+/// A socket that listens there and does not block.
+pub(crate) fn listen(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?;

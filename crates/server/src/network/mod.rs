@@ -24,5 +24,5 @@ mod turn_tests;
 mod turns;
 mod worker;
 
-pub(crate) use listeners::{Listeners, bind, listen_and_assign};
+pub(crate) use listeners::{Listeners, addresses, bind, listen, listen_and_assign};
 pub(crate) use worker::start_workers;

@@ -1,5 +1,6 @@
 //! The process as the engine may ask about it: memory, CPU time, names. Knows /proc; refuses to know commands.
 
+use super::operators;
 use crate::config;
 use crate::durability::Keeper;
 use crate::network::Listeners;
@@ -165,7 +166,7 @@ impl Host for Process {
         let has = |wanted: &str| names.contains(&wanted);
         if has("maxclients") {
             let wanted = self.settings.maxclients();
-            let room = descriptors::make_room_for(wanted, self.threads);
+            let room = descriptors::make_room_for(wanted, self.threads, operators::connections_max(&self.settings));
             if room < wanted {
                 let text = "The operating system is not able to handle the specified number of clients, try with";
                 return Err(("maxclients", format!("{text} {room}")));

@@ -1,6 +1,8 @@
 //! Starts the workers and the other threads, and stops them. Knows threads and signals; refuses to know requests.
 
+use super::Beginning;
 use super::host::{Adjusted, Process};
+use super::operators;
 use crate::config::{self, Loaded};
 use crate::durability::{Indexes, Keeper, LogUrl, RoleThread};
 use crate::network::{self, Listeners};
@@ -24,15 +26,6 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
-
-/// How a server begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Beginning {
-    /// It writes its data directory, or follows another server's.
-    Start,
-    /// It takes the place of the process that writes its data directory.
-    Upgrade,
-}
 
 /// Runs the server until it is told to stop.
 pub(crate) fn run(loaded: Loaded, beginning: Beginning) -> Result<()> {
@@ -75,6 +68,8 @@ pub(crate) fn run(loaded: Loaded, beginning: Beginning) -> Result<()> {
     engine::load_users(&engine, configured_users(&settings, &loaded.tables.users)?);
     engine::set_loading(&engine, true);
     keeper.set_loading(Loading { since_s: unix_s(), total_bytes: 0, loaded_bytes: 0, left_s: 0 });
+    // IMPORTANT: not before it is loading, or a probe could find it ready.
+    operators::start(&engine, beginning)?;
     start_script_threads(&engine, threads)?;
     let swept = loaded.tables.sweepers.iter().map(|sweeper| sweeper.index.clone()).collect();
     start_background_thread(&engine, background_metrics(threads), loaded.tables.sweepers)?;
@@ -379,7 +374,7 @@ fn full_path(settings: &Settings, dir: &Path) -> Result<PathBuf> {
 /// Each client needs a file descriptor: lowers `maxclients` to as many as there is room for.
 fn make_room_for_clients(settings: &Settings, threads: usize) -> Result<()> {
     let wanted = settings.maxclients();
-    let clients = descriptors::make_room_for(wanted, threads);
+    let clients = descriptors::make_room_for(wanted, threads, operators::connections_max(settings));
     ensure!(clients > 0, "the limit of open files (ulimit -n) is too low for the server and a single client");
     if clients < wanted {
         tracing::warn!(clients, "maxclients is lowered: the limit of open files (ulimit -n) allows no more");

@@ -1,0 +1,297 @@
+//! Metrics that only Holdfast has. Their names begin with `holdfast_`. Knows how many series each family may have.
+
+use super::Sources;
+use super::keys::IndexFigures;
+use crate::exposition::{Exposition, label};
+use engine::acl::Reason;
+use engine::clients::account::limits::Limit;
+use engine::clients::account::usage::Usage;
+use engine::command::registry;
+use engine::observability::latency::Durations;
+use engine::persistence::Role;
+use engine::persistence::journal_state::JournalState;
+use engine::usage_by_user;
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// The most users with series of their own. Those that have run fewer commands are counted together.
+const USERS_MAX: usize = 64;
+/// The most indexes, in one database each, with series of their own. Those with fewer records are counted together.
+const INDEXES_MAX: usize = 128;
+/// The label of what is counted together.
+const OTHER: &str = "other";
+
+/// Upper bounds of the latency histograms: powers of two, as the counters have them.
+const BOUNDS: [(u64, &str); 12] = [
+    (1 << 10, "0.000001024"),
+    (1 << 12, "0.000004096"),
+    (1 << 14, "0.000016384"),
+    (1 << 16, "0.000065536"),
+    (1 << 18, "0.000262144"),
+    (1 << 20, "0.001048576"),
+    (1 << 22, "0.004194304"),
+    (1 << 24, "0.016777216"),
+    (1 << 26, "0.067108864"),
+    (1 << 28, "0.268435456"),
+    (1 << 30, "1.073741824"),
+    (1 << 32, "4.294967296"),
+];
+
+pub(super) fn write(text: &mut Exposition, sources: &Sources<'_>) {
+    latency(text, sources);
+    threads(text, sources);
+    memory(text, sources);
+    journal(text, sources);
+    indexes(text, sources);
+    sweepers(text, sources);
+    stats(text, sources);
+    users(text, sources);
+}
+
+fn latency(text: &mut Exposition, Sources { engine, .. }: &Sources<'_>) {
+    let help = "How long commands take, by command (latency-tracking).";
+    let mut family = text.histograms("holdfast_command_duration_seconds", help);
+    for row in registry().rows() {
+        let (mut durations, mut ns) = (Durations::default(), 0);
+        for metrics in engine.statistics.workers() {
+            metrics.histograms.sum_into(row.index, &mut durations);
+            ns += metrics.stats.commands[row.index].ns.get();
+        }
+        let calls = durations.calls();
+        if calls > 0 {
+            let below = durations.less_than_ns(BOUNDS.map(|(bound_ns, _)| bound_ns));
+            let upper: Vec<(&str, u64)> = BOUNDS.iter().zip(below).map(|((_, shown), below)| (*shown, below)).collect();
+            family.add_histogram(&[("cmd", &row.full_name)], &upper, calls, ns as f64 / 1e9);
+        }
+    }
+}
+
+/// Worker threads come first among all that run commands.
+fn threads(text: &mut Exposition, Sources { engine, .. }: &Sources<'_>) {
+    let workers = engine.statistics.workers().iter().take(engine.host.threads());
+    let sums = workers.enumerate().map(|(number, metrics)| {
+        let commands = &metrics.stats.commands;
+        let sum =
+            |count: fn(&engine::observability::stats::CommandCounters) -> u64| commands.iter().map(count).sum::<u64>();
+        (number.to_string(), sum(|command| command.calls.get()), sum(|command| command.ns.get()))
+    });
+    let sums: Vec<(String, u64, u64)> = sums.collect();
+    text.gauge("holdfast_workers", "Worker threads.", engine.host.threads());
+    let mut family = text.counters("holdfast_worker_commands_total", "Commands by worker thread.");
+    sums.iter().for_each(|(number, calls, _)| family.add(&[("worker", number)], calls));
+    let mut family = text.counters("holdfast_worker_busy_seconds_total", "Time in commands, by worker thread.");
+    sums.iter().for_each(|(number, _, ns)| family.add(&[("worker", number)], *ns as f64 / 1e9));
+}
+
+fn memory(text: &mut Exposition, Sources { engine, keys, clients, .. }: &Sources<'_>) {
+    let used = engine.host.used_memory();
+    let startup = engine.statistics.startup_memory.load(Relaxed);
+    let clients: u64 = clients.iter().map(|client| client.memory_bytes() as u64).sum();
+    let indexes: u64 = keys.indexes.values().map(|index| index.bytes).sum();
+    let tables = keys.total().table_bytes.saturating_sub(indexes);
+    let (lua, scripts) = (lua::total_bytes() as u64, engine.scripting.scripts.count().1 as u64);
+    let parts = [
+        ("startup", startup),
+        ("clients", clients),
+        ("tables", tables),
+        ("indexes", indexes),
+        ("lua", lua),
+        ("scripts", scripts),
+    ];
+    let known: u64 = parts.iter().map(|(_, bytes)| bytes).sum();
+    let mut family =
+        text.gauges("holdfast_memory_part_bytes", "Memory in use by part. values is what no other part is.");
+    parts.iter().for_each(|(part, bytes)| family.add(&[("part", part)], bytes));
+    family.add(&[("part", "values")], used.saturating_sub(known));
+}
+
+fn journal(text: &mut Exposition, Sources { engine, persistence: report, replication, .. }: &Sources<'_>) {
+    let state = report.state.unwrap_or(JournalState::Off);
+    let mut family = text.gauges("holdfast_journal_state", "1 for the state that the journal is in, 0 for the others.");
+    for known in JournalState::ALL {
+        family.add(&[("state", known.name())], u8::from(known == state));
+    }
+    let has_failed = matches!(state, JournalState::Failed | JournalState::Restarting | JournalState::StartFailed);
+    let failed = u8::from(has_failed || report.failure.is_some());
+    text.gauge("holdfast_journal_failed", "1 while changes cannot be persisted and writes are refused.", failed);
+    text.gauge("holdfast_journal_has_room", "1 while the disk has room for the journal.", u8::from(report.has_room));
+    text.counter("holdfast_journal_appended_batches_total", "Batches that were appended.", report.sequence);
+    text.counter(
+        "holdfast_journal_written_batches_total",
+        "Batches that were written to the operating system.",
+        report.written,
+    );
+    text.counter("holdfast_journal_durable_batches_total", "Batches that survive a power failure.", report.durable);
+    text.gauge("holdfast_journal_size_bytes", "Bytes of the journal that a start would read.", report.journal_bytes);
+    text.gauge("holdfast_snapshot_size_bytes", "Bytes of the newest snapshot.", report.snapshot_bytes);
+    let age_s = (engine.clock.unix_us() / 1_000_000).saturating_sub(report.last_save_s);
+    text.gauge("holdfast_snapshot_age_seconds", "Seconds since the last good snapshot, or the start.", age_s);
+    text.counter(
+        "holdfast_snapshots_total",
+        "Snapshots that were written.",
+        report.saves.count + report.compactions.count,
+    );
+    if let Role::Follower(writer) = &replication.role {
+        text.gauge("holdfast_follower_lag_batches", "Batches that are not applied here yet.", writer.lag_batches);
+        let seconds = writer.lag_ms as f64 / 1000.0;
+        text.gauge("holdfast_follower_lag_seconds", "The age of the oldest of them.", seconds);
+    }
+}
+
+fn indexes(text: &mut Exposition, Sources { engine, keys, .. }: &Sources<'_>) {
+    let now_ms = engine.clock.unix_us() / 1000;
+    let mut by_size: Vec<_> = keys.indexes.iter().collect();
+    by_size.sort_by_key(|(_, index)| std::cmp::Reverse(index.entries));
+    let mut shown: BTreeMap<[String; 2], IndexFigures> = BTreeMap::new();
+    for (place, ((name, db), index)) in by_size.into_iter().enumerate() {
+        let labels =
+            if place < INDEXES_MAX { [label(name), format!("db{db}")] } else { [OTHER, OTHER].map(str::to_owned) };
+        shown.entry(labels).or_default().add(index);
+    }
+    let mut family = |name, help, value: &dyn Fn(&IndexFigures) -> f64| {
+        let mut family = text.gauges(name, help);
+        shown.iter().for_each(|([name, db], index)| family.add(&[("index", name), ("db", db)], value(index)));
+    };
+    family("holdfast_index_entries", "Records by index.", &|index| index.entries as f64);
+    family("holdfast_index_due_entries", "Records whose score is not later than now, by index.", &|index| {
+        index.due as f64
+    });
+    family(
+        "holdfast_index_oldest_due_seconds",
+        "How long the earliest due record has been due, by index; 0 without one. Only of scores that are unix milliseconds.",
+        &|index| index.oldest_due_ms.map_or(0.0, |due_ms| now_ms.saturating_sub(due_ms) as f64 / 1000.0),
+    );
+    family("holdfast_index_waiting_clients", "Clients that wait for a record, by index.", &|index| {
+        index.waiting as f64
+    });
+    family("holdfast_index_bytes", "Memory by index.", &|index| index.bytes as f64);
+    let help = "Changes of records that were not in the trees of indexes yet.";
+    text.gauge("holdfast_index_pending_changes", help, keys.pending);
+}
+
+fn sweepers(text: &mut Exposition, Sources { engine, .. }: &Sources<'_>) {
+    let reports = engine.sweepers.reports();
+    let numbers: Vec<String> = (0..reports.len()).map(|number| number.to_string()).collect();
+    let each = || {
+        numbers
+            .iter()
+            .zip(&reports)
+            .map(|(number, report)| ([("sweeper", &**number), ("index", &*report.index)], report))
+    };
+    let mut family = text.counters("holdfast_sweeps_total", "Sweeps of the configured sweepers.");
+    each().for_each(|(labels, report)| family.add(&labels, report.sweeps));
+    let mut family = text.counters("holdfast_sweeps_failed_total", "Sweeps that have failed.");
+    each().for_each(|(labels, report)| family.add(&labels, report.failures));
+    let mut family = text.gauges("holdfast_sweeper_failing", "1 if a sweeper's last sweep has failed.");
+    each().for_each(|(labels, report)| family.add(&labels, u8::from(report.failure.is_some())));
+}
+
+fn stats(text: &mut Exposition, Sources { engine, keys, clients, .. }: &Sources<'_>) {
+    let totals = engine.statistics.totals();
+    let all = keys.total();
+    text.gauge("holdfast_sessions", "Sessions.", all.sessions);
+    text.gauge("holdfast_open_runs", "Runs that are not over.", all.open_runs);
+    let in_transaction = clients.iter().filter(|client| client.in_transaction.load(Relaxed)).count();
+    text.gauge("holdfast_open_transactions", "Interactive transactions in progress.", in_transaction);
+    text.counter("holdfast_changes_total", "Changes of keys.", totals.changes);
+    text.counter("holdfast_error_replies_total", "Error replies.", totals.error_replies);
+    text.counter("holdfast_expired_fields_total", "Fields of hashes that have expired.", totals.expired_fields);
+    let ended = &engine.transactions;
+    let mut family = text.counters("holdfast_transactions_total", "Interactive transactions by outcome.");
+    for (outcome, count) in [
+        ("committed", totals.transactions_committed),
+        ("conflicted", ended.conflicts.load(Relaxed)),
+        ("rolled_back", ended.rolled_back.load(Relaxed)),
+        ("timed_out", ended.timed_out.load(Relaxed)),
+    ] {
+        family.add(&[("outcome", outcome)], count);
+    }
+    let (_, _, unread, too_large) = engine.clients.totals();
+    let mut family = text.counters("holdfast_clients_closed_total", "Clients that were closed at a limit.");
+    for (reason, count) in [("output", unread), ("request", too_large), ("memory", engine.clients.evicted())] {
+        family.add(&[("reason", reason)], count);
+    }
+    let mut family = text.counters("holdfast_acl_denied_total", "Requests that were refused, by what was lacking.");
+    for (reason, name) in [
+        (Reason::Auth, "password"),
+        (Reason::Command, "command"),
+        (Reason::Key, "key"),
+        (Reason::Channel, "channel"),
+        (Reason::Certificate, "certificate"),
+        (Reason::Database, "database"),
+    ] {
+        family.add(&[("reason", name)], engine.acl.denied[reason as usize].load(Relaxed));
+    }
+    text.counter(
+        "holdfast_session_hook_failures_total",
+        "Hooks of sessions that have failed.",
+        engine.sessions.hook_failures(),
+    );
+}
+
+/// Figures of one user, or of several.
+#[derive(Default)]
+struct UserFigures {
+    clients: u64,
+    memory: u64,
+    operations: u64,
+    busy_ns: u64,
+    bytes_in: u64,
+    bytes_out: u64,
+    delayed_ms: u64,
+    refused: u64,
+}
+
+impl UserFigures {
+    fn add(&mut self, usage: &Usage) {
+        self.clients += usage.clients;
+        self.memory += usage.memory;
+        self.operations += usage.counts.operations;
+        self.busy_ns += usage.counts.busy_ns;
+        self.bytes_in += usage.counts.bytes_in;
+        self.bytes_out += usage.counts.bytes_out;
+        self.delayed_ms += usage.delayed_ms;
+        self.refused += Limit::ALL.iter().map(|limit| usage.refused[*limit as usize]).sum::<u64>();
+    }
+}
+
+fn users(text: &mut Exposition, Sources { engine, .. }: &Sources<'_>) {
+    let mut usages = usage_by_user(engine);
+    usages.sort_by_key(|(_, usage)| std::cmp::Reverse(usage.counts.operations));
+    // Names that are shown alike are one.
+    let mut shown: BTreeMap<String, UserFigures> = BTreeMap::new();
+    for (place, (name, usage)) in usages.iter().enumerate() {
+        let name = if place < USERS_MAX { label(name) } else { OTHER.to_owned() };
+        shown.entry(name).or_default().add(usage);
+    }
+    let mut gauges = |name, help, value: &dyn Fn(&UserFigures) -> u64| {
+        let mut family = text.gauges(name, help);
+        shown.iter().for_each(|(user, figures)| family.add(&[("user", user)], value(figures)));
+    };
+    gauges("holdfast_user_clients", "Connections by user.", &|user| user.clients);
+    gauges("holdfast_user_memory_bytes", "Memory of connections by user.", &|user| user.memory);
+    let mut counters = |name, help, value: &dyn Fn(&UserFigures) -> f64| {
+        let mut family = text.counters(name, help);
+        shown.iter().for_each(|(user, figures)| family.add(&[("user", user)], value(figures)));
+    };
+    counters("holdfast_user_commands_total", "Commands by user.", &|user| user.operations as f64);
+    counters("holdfast_user_busy_seconds_total", "Time in commands by user.", &|user| user.busy_ns as f64 / 1e9);
+    counters("holdfast_user_input_bytes_total", "Bytes of requests by user.", &|user| user.bytes_in as f64);
+    counters("holdfast_user_output_bytes_total", "Bytes of replies by user.", &|user| user.bytes_out as f64);
+    let delayed = |user: &UserFigures| user.delayed_ms as f64 / 1000.0;
+    counters("holdfast_user_delayed_seconds_total", "Delays at limits by user.", &delayed);
+    counters("holdfast_user_refused_total", "What was refused at limits, by user.", &|user| user.refused as f64);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_are_written_in_seconds() {
+        for (bound_ns, shown) in BOUNDS {
+            assert!(bound_ns.is_power_of_two());
+            assert_eq!(shown.parse::<f64>(), Ok(bound_ns as f64 / 1e9));
+        }
+    }
+}

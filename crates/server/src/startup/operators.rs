@@ -1,0 +1,86 @@
+//! Opens the port for operators (`admin-port`) and starts its thread. Knows which addresses are allowed; refuses to know
+//! what is asked there.
+
+use super::Beginning;
+use crate::network::{addresses, listen};
+use anyhow::{Context, Result, ensure};
+use engine::{Engine, Settings};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Pause between two attempts to get the port from the process that is being replaced.
+const TRY_AGAIN_AFTER: Duration = Duration::from_millis(100);
+
+/// The most connections of operators.
+pub(super) fn connections_max(settings: &Settings) -> usize {
+    if settings.admin_port() == 0 { 0 } else { admin::CONNECTIONS_MAX }
+}
+
+/// Starts the thread, if there is a port. The users are known.
+pub(super) fn start(engine: &Arc<Engine>, beginning: Beginning) -> Result<()> {
+    if engine.settings.admin_port() == 0 {
+        return Ok(());
+    }
+    let places = places(engine)?;
+    let bound = match beginning {
+        Beginning::Start => Some(bind(&places)?),
+        // The process that is being replaced has the port until it ends.
+        Beginning::Upgrade => None,
+    };
+    let engine = engine.clone();
+    let serve = move || {
+        let listeners = bound.unwrap_or_else(|| bind_patiently(&places));
+        tracing::info!(addresses = %shown(&listeners), "metrics and health are served");
+        if let Err(error) = admin::serve(engine, listeners) {
+            tracing::error!(%error, "metrics and health are not served");
+        }
+    };
+    std::thread::Builder::new().name("admin".into()).spawn(serve).context("cannot start the thread for admin-port")?;
+    Ok(())
+}
+
+/// An address to listen on, and whether it may be missing.
+type Place = (SocketAddr, bool);
+
+/// The addresses of `admin-bind`. Those that other machines reach need a password, or an explicit setting.
+fn places(engine: &Engine) -> Result<Vec<Place>> {
+    let settings = &engine.settings;
+    let all = addresses("admin-bind", &settings.admin_bind())?;
+    ensure!(!all.is_empty(), "admin-bind names no address");
+    let is_local = all.iter().all(|(ip, _)| ip.to_canonical().is_loopback());
+    ensure!(
+        is_local || settings.admin_allow_remote() || !engine.acl.default_needs_no_password(),
+        "admin-bind {} opens the metrics to other machines, and the default user needs no password: set requirepass, or \
+         admin-allow-remote yes to let everyone read them",
+        settings.admin_bind()
+    );
+    Ok(all.into_iter().map(|(ip, optional)| (SocketAddr::new(ip, settings.admin_port()), optional)).collect())
+}
+
+fn bind(places: &[Place]) -> Result<Vec<TcpListener>> {
+    let mut listeners = Vec::new();
+    for (address, optional) in places {
+        match listen(*address) {
+            Ok(listener) => listeners.push(listener),
+            Err(error) if *optional => tracing::debug!(%address, %error, "optional address not available"),
+            Err(error) => return Err(error).with_context(|| format!("cannot listen on {address} (admin-port)")),
+        }
+    }
+    ensure!(!listeners.is_empty(), "admin-bind names no address that this machine has");
+    Ok(listeners)
+}
+
+fn bind_patiently(places: &[Place]) -> Vec<TcpListener> {
+    loop {
+        match bind(places) {
+            Ok(listeners) => return listeners,
+            Err(_) => std::thread::sleep(TRY_AGAIN_AFTER),
+        }
+    }
+}
+
+fn shown(listeners: &[TcpListener]) -> String {
+    let addresses = listeners.iter().filter_map(|listener| Some(listener.local_addr().ok()?.to_string()));
+    addresses.collect::<Vec<_>>().join(" ")
+}
