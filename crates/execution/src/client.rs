@@ -1,6 +1,6 @@
 //! One network peer as commands see it: its choices and its state. Refuses to know its socket.
 
-use crate::acl::{Acl, User};
+use crate::acl::{Acl, Rights, User};
 use crate::clients::account::usage::Counts;
 use crate::clients::pubsub::Subscriptions;
 use crate::clients::tracking::Tracker;
@@ -16,6 +16,7 @@ use crate::waiting::waiter::WaitPhase;
 use crate::watches::Watches;
 use resp::{OwnedRequest, Protocol, Reply};
 use std::any::Any;
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -85,6 +86,8 @@ pub struct Client {
     pub authenticated: bool,
     /// The generation of users in which it was found to have all rights: while that lasts, nothing is checked.
     pub free_pass: AtomicU64,
+    /// The rights of its user, as they were when the users had this number.
+    pub seen_rights: RefCell<Option<(u64, Arc<Rights>)>>,
     pub reply_mode: ReplyMode,
     /// CLIENT NO-TOUCH: its reads do not count as use of a key.
     pub no_touch: bool,
@@ -153,6 +156,7 @@ impl Client {
             user: None,
             authenticated,
             free_pass: AtomicU64::new(0),
+            seen_rights: RefCell::new(None),
             reply_mode: ReplyMode::On,
             no_touch: false,
             no_evict: false,
@@ -194,6 +198,7 @@ impl Client {
         self.user = Some(user);
         self.authenticated = true;
         self.free_pass = AtomicU64::new(0);
+        self.seen_rights = RefCell::new(None);
         Ok(())
     }
 

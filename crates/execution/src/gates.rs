@@ -121,6 +121,12 @@ fn pass_rights(engine: &Engine, client: &Client, row: &'static CommandRow, reque
     // IMPORTANT: before the rights are read. If they change in between, the client is checked again.
     let generation = engine.acl.generation();
     let user = client.user.as_ref().unwrap_or(engine.acl.default_user());
+    let denied = |object| CommandError::Denied(Box::new(Denied { object, user: user.shown_name() }));
+    if let Some((seen_at, rights)) = &*client.seen_rights.borrow()
+        && *seen_at == generation
+    {
+        return acl::check::check(engine, rights, row, request, client.db).map_err(denied);
+    }
     if !client.authenticated && !engine.acl.default_needs_no_password() || user.is_removed() {
         return if row.command.flags.has(Flags::NO_AUTH) { Ok(()) } else { Err(CommandError::NoAuth) };
     }
@@ -129,8 +135,8 @@ fn pass_rights(engine: &Engine, client: &Client, row: &'static CommandRow, reque
         client.free_pass.store(generation, Relaxed);
         return Ok(());
     }
-    acl::check::check(engine, &rights, row, request, client.db)
-        .map_err(|object| CommandError::Denied(Box::new(Denied { object, user: user.shown_name() })))
+    *client.seen_rights.borrow_mut() = Some((generation, rights.clone()));
+    acl::check::check(engine, &rights, row, request, client.db).map_err(denied)
 }
 
 /// Notes in ACL LOG that a request was refused for want of a right.
