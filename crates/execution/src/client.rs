@@ -98,6 +98,8 @@ pub struct Client {
     pub output_bytes_max: usize,
     /// The longest reply that its user may have (`limit:reply`).
     pub reply_bytes_max: usize,
+    /// Its user has a limit by the second: what it owes is looked at after each request.
+    pub has_rates: bool,
     /// What its commands have taken and its connection has not counted yet.
     pub tally: Tally,
     /// Its subscriptions.
@@ -163,6 +165,7 @@ impl Client {
             monitoring: false,
             output_bytes_max: usize::MAX,
             reply_bytes_max: usize::MAX,
+            has_rates: false,
             tally: Tally::default(),
             subscriptions: Subscriptions::default(),
             transaction: None,
@@ -194,7 +197,7 @@ impl Client {
             return Err(TOO_MANY_CLIENTS);
         }
         self.handle.set_user(&user.name);
-        self.reply_bytes_max = user.account.reply_bytes_max();
+        (self.reply_bytes_max, self.has_rates) = (user.account.reply_bytes_max(), user.account.has_rates());
         self.user = Some(user);
         self.authenticated = true;
         self.free_pass = AtomicU64::new(0);
@@ -211,10 +214,11 @@ impl Client {
         }
     }
 
-    /// Takes over the limit of its user that its commands look at.
+    /// Takes over the limits of its user that are looked at for each command.
     #[inline]
     pub fn follow_limits(&mut self, acl: &Acl) {
-        self.reply_bytes_max = self.account(acl).reply_bytes_max();
+        let account = self.account(acl);
+        (self.reply_bytes_max, self.has_rates) = (account.reply_bytes_max(), account.has_rates());
     }
 
     /// The account of its user. Before it has authenticated, it is nobody's.
@@ -237,6 +241,7 @@ impl Client {
             monitoring: self.monitoring,
             output_bytes_max: self.output_bytes_max,
             reply_bytes_max: self.reply_bytes_max,
+            has_rates: self.has_rates,
             durability: self.durability,
             depends_on: self.depends_on,
             last_batch: self.last_batch,

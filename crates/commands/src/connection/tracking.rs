@@ -3,13 +3,25 @@
 use execution::args::{Args, is_word};
 use execution::caching;
 use execution::clients::tracking::Mode;
+use execution::clients::{Account, ClientHandle};
 use execution::context::ServerCx;
 use execution::error::{CommandError, CommandResult};
 use std::sync::Arc;
 
+/// True when a client is of the same user.
+fn same_account(other: &ClientHandle, own: Option<&Arc<Account>>) -> bool {
+    match own {
+        Some(own) => other.is_of(own),
+        None => other.account().is_none(),
+    }
+}
+
 pub(super) fn tracking(cx: &mut ServerCx<'_>) -> CommandResult {
     let word = cx.args.bytes()?;
-    let options = Options::take(&mut cx.args, |id| cx.engine.clients.get(id).is_some())?;
+    // Messages to another user would be sent to who has not asked for them, and count among what that user takes.
+    let own = cx.client.handle.account();
+    let is_own = |id| cx.engine.clients.get(id).is_some_and(|other| same_account(&other, own.as_ref()));
+    let options = Options::take(&mut cx.args, is_own)?;
     if is_word(word, "ON") {
         start(cx, &options)?;
     } else if is_word(word, "OFF") {

@@ -26,8 +26,8 @@ const DRAIN: Duration = Duration::from_millis(20);
 /// After a stop, a client that keeps sending is served for this long at most.
 const DRAIN_MAX: Duration = Duration::from_millis(500);
 
-/// The longest sleep of a delayed connection. If more is owed, it sleeps again.
-const DELAY_MAX: Duration = Duration::from_secs(60);
+/// How often a delayed connection is looked at: one whose client has gone ends, however much is owed.
+const DELAY_LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// A connection that has started.
 pub(super) struct Peer<T: Transport> {
@@ -389,11 +389,20 @@ impl<T: Transport> Peer<T> {
                 }
             }
             ConnectionState::Delayed(delay) => {
-                let is_over = delay.until.as_mut().poll(cx).is_ready();
+                let now_ns = local.engine.clock.monotonic_ns();
                 // Its limits may have changed.
-                if is_over || delay.account.wait_ns(local.engine.clock.monotonic_ns()) == 0 {
+                if now_ns >= delay.until_ns || delay.account.wait_ns(now_ns) == 0 {
                     end_delay(&local.engine, delay);
                     socket.state = ConnectionState::Running;
+                    return;
+                }
+                while delay.look.as_mut().poll(cx).is_ready() {
+                    if socket.stream.has_hung_up() {
+                        // Nobody waits for the replies, and its place is wanted.
+                        self.client.handle.kill();
+                    }
+                    let left = Duration::from_nanos(delay.until_ns.saturating_sub(now_ns).max(1));
+                    delay.look = Box::pin(T::sleep(left.min(DELAY_LOOK_EVERY)));
                 }
             }
             ConnectionState::AwaitsScript => {
@@ -457,8 +466,10 @@ impl<T: Transport> Peer<T> {
     fn delay(&mut self, local: &mut Local<T>, cx: &mut Context<'_>) {
         let account = self.client.account(&local.engine.acl);
         let now_ns = local.engine.clock.monotonic_ns();
-        let wait = Duration::from_nanos(account.begin_delay(now_ns)).min(DELAY_MAX);
-        let delay = Delay { account: account.clone(), since_ns: now_ns, until: Box::pin(T::sleep(wait)) };
+        let wait = Duration::from_nanos(account.begin_delay(now_ns));
+        let until_ns = now_ns.saturating_add(wait.as_nanos() as u64);
+        let look = Box::pin(T::sleep(wait.min(DELAY_LOOK_EVERY)));
+        let delay = Delay { account: account.clone(), since_ns: now_ns, until_ns, look };
         local.sockets[self.socket].state = ConnectionState::Delayed(delay);
         // This starts the timer.
         self.poll_waiting(local, cx);

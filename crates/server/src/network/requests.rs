@@ -64,8 +64,6 @@ impl<T: Transport> Peer<T> {
                 }
                 seen_ns = last_ns;
             }
-            // AUTH may have changed it.
-            let has_rates = self.client.account(&engine.acl).has_rates();
             let rest = &input[at..];
             limits.unauthenticated = is_unauthenticated(&self.client, &engine.acl);
             // Before AUTH, requests are scanned one by one: AUTH changes the limits.
@@ -88,7 +86,7 @@ impl<T: Transport> Peer<T> {
                     }
                 };
                 step = self.after_request(flow, socket, engine, local.worker.now_ms, output_max_in_turn);
-                if has_rates {
+                if self.client.has_rates {
                     step = self.stop_if_owed(step, socket, &mut counted, engine, local.index);
                 }
                 at += if matches!(step, NextStep::Again) { 0 } else { len };
@@ -110,7 +108,7 @@ impl<T: Transport> Peer<T> {
                     &mut ahead,
                 );
                 step = self.after_request(flow, socket, engine, local.worker.now_ms, output_max_in_turn);
-                if has_rates {
+                if self.client.has_rates {
                     step = self.stop_if_owed(step, socket, &mut counted, engine, local.index);
                 }
                 if !matches!(step, NextStep::Again) {

@@ -31,9 +31,11 @@ pub(crate) enum ConnectionState<T: Transport> {
 /// A delay by a limit of the client's user.
 pub(crate) struct Delay<T: Transport> {
     pub(super) account: Arc<Account>,
-    /// When it began, on the monotonic clock.
+    /// When it began and when it ends, on the monotonic clock.
     pub(super) since_ns: u64,
-    pub(super) until: Pin<Box<T::Timer>>,
+    pub(super) until_ns: u64,
+    /// Ends when the connection is looked at again.
+    pub(super) look: Pin<Box<T::Timer>>,
 }
 
 impl<T: Transport> ConnectionState<T> {

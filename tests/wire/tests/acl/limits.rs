@@ -479,3 +479,57 @@ fn usage_counts_all_that_a_user_does() {
     assert!(own.admin.run("ACL DRYRUN carol ACL USAGE").text().contains("no permissions"));
     assert!(own.admin.run("ACL HELP").to_string().contains("USAGE [<username> ...]"));
 }
+
+/// Whoever logs in anew owes what the user owes, also for requests that were sent together with AUTH.
+#[test]
+fn a_new_connection_does_not_escape_a_rate() {
+    for arguments in [&[][..], &["--requirepass", ""]] {
+        let Some(mut own) = Own::start(arguments) else { return };
+        let mut bob = own.user("bob", "~* +@all limit:ops=1");
+        run_into_debt(&mut bob);
+        for login in ["AUTH bob pw", "HELLO 2 AUTH bob pw"] {
+            let mut again = own.server.connect();
+            let before = usage(&mut own.admin, "bob", "delayed");
+            again.queue_line(login);
+            (0..20).for_each(|_| again.queue_line("INCR n"));
+            again.flush();
+            eventually("it is delayed", || usage(&mut own.admin, "bob", "delayed") > before);
+            assert!(own.admin.run("GET n").is_nil(), "{login}: nothing has run");
+        }
+    }
+}
+
+/// A connection that waits for its turn and is closed by its client keeps nobody out.
+#[test]
+fn a_delayed_connection_ends_with_its_client() {
+    let Some(mut own) = Own::start(&[]) else { return };
+    let mut bob = own.user("bob", "~* +@all limit:ops=1 limit:clients=6");
+    run_into_debt(&mut bob);
+    let mut delayed = Vec::new();
+    for _ in 0..5 {
+        let mut connection = own.server.connect();
+        ok(&mut connection, "AUTH bob pw");
+        delayed.push(connection);
+    }
+    for connection in &mut delayed {
+        send_delayed(&mut own, connection, "bob", "SET never 1");
+    }
+    assert_eq!(usage(&mut own.admin, "bob", "clients"), 6);
+    drop(delayed);
+    eventually("they are gone", || usage(&mut own.admin, "bob", "clients") == 1);
+    assert!(own.admin.run("GET never").is_nil());
+}
+
+/// Otherwise one user could make another owe what it has not asked for.
+#[test]
+fn messages_are_redirected_to_connections_of_the_same_user() {
+    let Some(mut own) = Own::start(&[]) else { return };
+    let mut victim = own.user("victim", "~* +@all limit:out=1kb");
+    let id = victim.run("CLIENT ID").integer();
+    let mut bob = own.user("bob", "~* +@all");
+    let redirect = format!("CLIENT TRACKING ON REDIRECT {id} BCAST");
+    assert_eq!(bob.run(&redirect).to_string(), "-ERR The client ID you want redirect to does not exist");
+    let mut second = own.server.connect();
+    ok(&mut second, "AUTH victim pw");
+    ok(&mut second, &redirect);
+}
