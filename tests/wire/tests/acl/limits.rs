@@ -483,8 +483,9 @@ fn usage_counts_all_that_a_user_does() {
 /// Whoever logs in anew owes what the user owes, also for requests that were sent together with AUTH.
 #[test]
 fn a_new_connection_does_not_escape_a_rate() {
-    for arguments in [&[][..], &["--requirepass", ""]] {
-        let Some(mut own) = Own::start(arguments) else { return };
+    for password in ["", "secret"] {
+        let Some(mut own) = Own::start(&[]) else { return };
+        ok(&mut own.admin, &format!("CONFIG SET requirepass \"{password}\""));
         let mut bob = own.user("bob", "~* +@all limit:ops=1");
         run_into_debt(&mut bob);
         for login in ["AUTH bob pw", "HELLO 2 AUTH bob pw"] {
@@ -494,7 +495,7 @@ fn a_new_connection_does_not_escape_a_rate() {
             (0..20).for_each(|_| again.queue_line("INCR n"));
             again.flush();
             eventually("it is delayed", || usage(&mut own.admin, "bob", "delayed") > before);
-            assert!(own.admin.run("GET n").is_nil(), "{login}: nothing has run");
+            assert!(own.admin.run("GET n").is_nil(), "{login}, requirepass \"{password}\": nothing has run");
         }
     }
 }
