@@ -71,6 +71,10 @@ pub(super) fn durability(cx: &mut ServerCx<'_>) -> CommandResult {
             "ERR '{word}' is no durability: use ALWAYS, EVERYSEC, NO, or DEFAULT for what appendfsync says"
         )));
     };
+    if *policy == Some(AppendFsync::Always) && cx.engine.restrictions.is_following() {
+        // Perhaps it was the writer when the client connected: the client looks for the new one.
+        cx.engine.restrictions.pass_write()?;
+    }
     if *policy == Some(AppendFsync::Always) && !cx.engine.persistence.state().promises_durability() {
         return Err(CommandError::fixed("ERR there is no journal to write to: CONFIG SET appendonly yes first"));
     }

@@ -81,6 +81,7 @@ fn a_follower_has_what_the_writer_has_and_writes_nothing() {
         "FLUSHALL",
         "FUNCTION FLUSH",
         "CELL.SET c 1",
+        "CLIENT DURABILITY always",
         "EVAL \"return redis.call('SET', 'x', 1)\" 0",
     ] {
         let reply = at_follower.run(refused).to_string();
