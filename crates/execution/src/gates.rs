@@ -208,6 +208,8 @@ fn pass_restrictions(engine: &Engine, flags: Flags) -> CommandResult {
     if flags.has(Flags::WRITE) {
         engine.restrictions.pass_write()?;
         pass_replicas(engine)?;
+    } else if engine.restrictions.is_following() && !flags.has(Flags::STALE) && !engine.settings.follower_reads() {
+        return Err(CommandError::fixed("MASTERDOWN This server follows another, and follower-reads is set to 'no'."));
     }
     Ok(())
 }

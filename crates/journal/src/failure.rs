@@ -25,6 +25,8 @@ pub enum Failure {
     TooLong { bytes: usize },
     #[error("the journal is closed")]
     Closed,
+    #[error("the log is damaged: {detail}")]
+    Damaged { detail: Arc<str> },
     #[error("a writer of epoch {by} has taken the journal over from this one, of epoch {own}")]
     Fenced { own: Epoch, by: Epoch },
 }

@@ -72,11 +72,17 @@ pub trait Log: Send + Sync {
         }
     }
 
+    /// False while replies have to wait, even those that depend on no batch: the lease of this writer has ended, and
+    /// another may write by now. To be asked after a request was executed and before its reply is sent. When it becomes
+    /// true again, or the log is fenced, the callback of [`Log::watch`] is called.
+    ///
+    /// A log in files has no lease, because a fence is seen by all processes of a machine at once.
+    fn may_answer(&self) -> bool {
+        true
+    }
+
     /// True when another writer may have the right to write by now, even if this log has not noticed it yet: it fails
     /// then. To be asked before a reply is sent that depends on no batch of this log. A single load while it is false.
-    ///
-    /// This is where a log asks for its lease, if it has one: a writer whose lease has ended may not answer even reads.
-    /// A log in files has none, because a fence is seen by all processes of a machine at once.
     fn is_fenced_now(&self) -> bool {
         self.fenced_by().is_some()
     }

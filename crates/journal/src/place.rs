@@ -39,6 +39,22 @@ pub trait LogPlace: Send + Sync {
     /// What is stored now, while another process may write.
     fn read_live(&self) -> Result<Box<dyn Reading>, RecoveryError>;
 
+    /// True when nobody decides who writes but the log: every process begins as a follower, and takes the log over when
+    /// [`Follower::is_due`] says so.
+    fn elects(&self) -> bool {
+        false
+    }
+
+    /// Names the member that should take the log when it is closed next.
+    fn name_successor(&self, member: &str) {
+        let _ = member;
+    }
+
+    /// The last writer that the log names, if it names any: the name of its process, and where clients reach it.
+    fn writer(&self) -> Option<String> {
+        None
+    }
+
     /// A directory of this machine in which the processes that use this place can meet, if there is one.
     fn meeting_directory(&self) -> Option<&Path> {
         None
@@ -72,7 +88,17 @@ pub trait Follower: Follow {
     /// The time of the last batch, in unix milliseconds.
     fn time_ms(&self) -> u64;
 
-    /// Begins an epoch: takes the right to write from the writer, which confirms no batch any more that is not stored.
+    /// All batches that were returned so far are applied.
+    fn note_applied(&mut self) {}
+
+    /// True when the writer has given the log up, or has been silent for so long that it may not answer any more: now this
+    /// process may take over.
+    fn is_due(&self) -> bool {
+        false
+    }
+
+    /// Begins an epoch: takes the right to write from the writer, which confirms no batch any more that is not stored. On
+    /// an error it can be followed on, if it could be before.
     fn begin_epoch(&mut self) -> Result<Epoch, RecoveryError>;
 
     /// Writes in the epoch that was begun, behind the last batch, after all batches were read since.

@@ -124,6 +124,9 @@ pub enum WorkerBalance {
     Gather,
 }
 
+/// Whether a reply of a writer with a lease waits until the log has confirmed that it still is the writer.
+pub(super) const READS: &[(&str, i64)] = &[("leased", 0), ("confirmed", 1)];
+
 pub(super) const WORKER_BALANCES: &[(&str, i64)] = &[
     ("elastic", WorkerBalance::Elastic as i64),
     ("spread", WorkerBalance::Spread as i64),

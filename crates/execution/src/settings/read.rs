@@ -376,6 +376,50 @@ impl Settings {
         self.text(row::FOLLOW)
     }
 
+    /// How many servers keep each message of a replicated log.
+    pub fn log_replicas(&self) -> usize {
+        self.number(row::LOG_REPLICAS) as usize
+    }
+
+    /// The monitoring ports of the servers of a replicated log, separated by commas.
+    pub fn log_monitoring(&self) -> Arc<str> {
+        self.text(row::LOG_MONITORING)
+    }
+
+    pub fn log_unsafe_sync(&self) -> bool {
+        self.flag(row::LOG_UNSAFE_SYNC)
+    }
+
+    pub fn log_credentials(&self) -> Arc<str> {
+        self.text(row::LOG_CREDENTIALS)
+    }
+
+    pub fn log_nkey(&self) -> Arc<str> {
+        self.text(row::LOG_NKEY)
+    }
+
+    pub fn log_tls_ca_cert_file(&self) -> Arc<str> {
+        self.text(row::LOG_TLS_CA_CERT_FILE)
+    }
+
+    pub fn log_tls_cert_file(&self) -> Arc<str> {
+        self.text(row::LOG_TLS_CERT_FILE)
+    }
+
+    pub fn log_tls_key_file(&self) -> Arc<str> {
+        self.text(row::LOG_TLS_KEY_FILE)
+    }
+
+    /// A server that follows another answers reads.
+    pub fn follower_reads(&self) -> bool {
+        self.flag(row::FOLLOWER_READS)
+    }
+
+    /// A reply waits until the log has confirmed, after the request was executed, that this server still writes it.
+    pub fn confirms_reads(&self) -> bool {
+        self.number(row::READS) == 1
+    }
+
     pub fn dbfilename(&self) -> Arc<str> {
         self.text(row::DBFILENAME)
     }

@@ -9,8 +9,8 @@
 //! an accessor in `read`.
 
 use super::choices::{
-    APPENDFSYNC, LOG_FORMATS, LOG_LEVELS, MAXMEMORY_POLICIES, NO_YES_LOCAL, TLS_AUTH_CLIENTS, TLS_AUTH_CLIENTS_USER,
-    WORKER_BALANCES,
+    APPENDFSYNC, LOG_FORMATS, LOG_LEVELS, MAXMEMORY_POLICIES, NO_YES_LOCAL, READS, TLS_AUTH_CLIENTS,
+    TLS_AUTH_CLIENTS_USER, WORKER_BALANCES,
 };
 use super::schema::{Row, checked, choice, integer, memory, text, yes_no};
 use super::text as check;
@@ -76,6 +76,16 @@ pub const TABLE: &[Row] = &[
     text("dir", "./data").protected(),
     text("log", "").immutable(),
     text("follow", "").immutable(),
+    integer("log-replicas", 1, 5, "3").immutable(),
+    text("log-monitoring", "").immutable(),
+    yes_no("log-unsafe-sync", "no").immutable(),
+    text("log-credentials", "").immutable(),
+    text("log-nkey", "").immutable(),
+    text("log-tls-ca-cert-file", "").immutable(),
+    text("log-tls-cert-file", "").immutable(),
+    text("log-tls-key-file", "").immutable(),
+    yes_no("follower-reads", "yes"),
+    choice("reads", READS, "leased"),
     integer("databases", 16, 16, "16").immutable().without_effect(),
     integer("threads", 0, 512, "0").pinned(),
     choice("worker-balance", WORKER_BALANCES, "elastic"),
@@ -346,6 +356,16 @@ pub mod row {
     pub const DIR: usize = index_of("dir");
     pub const LOG: usize = index_of("log");
     pub const FOLLOW: usize = index_of("follow");
+    pub const LOG_REPLICAS: usize = index_of("log-replicas");
+    pub const LOG_MONITORING: usize = index_of("log-monitoring");
+    pub const LOG_UNSAFE_SYNC: usize = index_of("log-unsafe-sync");
+    pub const LOG_CREDENTIALS: usize = index_of("log-credentials");
+    pub const LOG_NKEY: usize = index_of("log-nkey");
+    pub const LOG_TLS_CA_CERT_FILE: usize = index_of("log-tls-ca-cert-file");
+    pub const LOG_TLS_CERT_FILE: usize = index_of("log-tls-cert-file");
+    pub const LOG_TLS_KEY_FILE: usize = index_of("log-tls-key-file");
+    pub const FOLLOWER_READS: usize = index_of("follower-reads");
+    pub const READS: usize = index_of("reads");
     pub const DATABASES: usize = index_of("databases");
     pub const HZ: usize = index_of("hz");
     pub const SHUTDOWN_TIMEOUT: usize = index_of("shutdown-timeout");

@@ -15,7 +15,7 @@ const SHOWN: &[(&str, &str)] = &[
     ("port", "TCP port to listen on"),
     ("bind", "Addresses to listen on, separated by spaces"),
     ("dir", "Directory for the server's data"),
-    ("log", "The log that is written, as a URL: file:DIR"),
+    ("log", "The log that is written, as a URL: file:DIR, or nats://HOST:PORT,HOST:PORT,HOST:PORT/NAME"),
     ("follow", "Follow the server that writes this data directory, and answer reads"),
     ("appendonly", "Keep a journal of every write: yes or no"),
     ("appendfsync", "When the journal is forced to disk: always, everysec or no"),

@@ -251,7 +251,7 @@ impl Keeper {
     pub(crate) fn write_up_to(&self, newest: u64) -> JournalProgress {
         let mut state = JournalState::of(self.state.load(Relaxed));
         let Some(journal) = self.journal() else {
-            return JournalProgress { written: 0, durable: 0, state, failed: false };
+            return JournalProgress { written: 0, durable: 0, state, failed: false, waits: false };
         };
         if !state.promises_durability() {
             return self.write_without_promise(&*journal, state);
@@ -266,7 +266,9 @@ impl Keeper {
             self.on_journal_moved();
             state = self.state();
         }
-        JournalProgress { written: journal.written().0, durable: journal.durable().0, state, failed }
+        // IMPORTANT: asked after the requests were executed.
+        let waits = !journal.may_answer();
+        JournalProgress { written: journal.written().0, durable: journal.durable().0, state, failed, waits }
     }
 
     /// While the journal is off, or has not begun: changes made while a snapshot is written are written all the same.
@@ -281,7 +283,23 @@ impl Keeper {
             self.on_journal_moved();
             state = self.state();
         }
-        JournalProgress { written: journal.written().0, durable: journal.durable().0, state, failed: false }
+        JournalProgress {
+            written: journal.written().0,
+            durable: journal.durable().0,
+            state,
+            failed: false,
+            waits: false,
+        }
+    }
+
+    /// With `reads confirmed`: appends a mark. When it is stored, this server was still the writer after the mark was
+    /// made, and so after all requests before it were executed.
+    #[inline]
+    pub(crate) fn confirmation(&self) -> Option<u64> {
+        if !self.settings.confirms_reads() || self.state() != JournalState::Sound {
+            return None;
+        }
+        self.journal().map(|journal| journal.append(b"", 0).0)
     }
 
     /// Writes whatever was appended.
@@ -292,9 +310,11 @@ impl Keeper {
     /// True when more is durable than in `before`, or the state of the journal is another.
     pub(crate) fn has_advanced_since(&self, before: JournalProgress) -> bool {
         self.state() != before.state
-            || self
-                .journal()
-                .is_some_and(|journal| journal.durable().0 > before.durable || journal.has_failed() != before.failed)
+            || self.journal().is_some_and(|journal| {
+                journal.durable().0 > before.durable
+                    || journal.has_failed() != before.failed
+                    || before.waits && journal.may_answer()
+            })
     }
 
     fn failure_reason(&self) -> String {

@@ -1,7 +1,11 @@
 //! Which log a server uses, by URL. The one place that knows which kinds of logs there are; everything else uses
 //! `journal::LogPlace`.
 
-use anyhow::{Context, Result, bail};
+use super::cluster::Cluster;
+use crate::platform::clock::SystemClock;
+use anyhow::{Context, Result, anyhow, bail};
+use engine::Settings;
+use jetstream::NatsUrl;
 use journal::{Claim, DirectoryPlace, LogPlace};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,44 +15,76 @@ use std::sync::Arc;
 pub(crate) enum LogUrl {
     /// `file:DIR`: files in a data directory.
     Directory(PathBuf),
+    /// `nats://HOST:PORT,…/NAME`: a stream on NATS, which several servers share.
+    Nats(NatsUrl),
+}
+
+/// A log, and the servers that share it, if it is one that several machines share.
+pub(crate) struct OpenedPlace {
+    pub(crate) place: Arc<dyn LogPlace>,
+    pub(crate) cluster: Option<Arc<Cluster>>,
+}
+
+impl OpenedPlace {
+    fn alone(place: Arc<dyn LogPlace>) -> OpenedPlace {
+        OpenedPlace { place, cluster: None }
+    }
 }
 
 impl LogUrl {
     /// A URL, or the path of a data directory.
     pub(crate) fn parse(text: &str) -> Result<LogUrl> {
+        if let Some(url) = NatsUrl::parse(text) {
+            return url.map(LogUrl::Nats).map_err(|reason| anyhow!(reason));
+        }
         match text.split_once(':') {
             Some(("file", "")) => bail!("{text} names no directory: give it as file:DIR"),
             Some(("file", path)) => Ok(LogUrl::Directory(path.strip_prefix("//").unwrap_or(path).into())),
             // A path may have a colon, too.
-            Some((scheme, _)) if is_scheme(scheme) && !Path::new(text).exists() => {
-                bail!("{text} is of a kind of log that is not known here: {scheme}. Known is file:DIR")
-            }
+            Some((scheme, _)) if is_scheme(scheme) && !Path::new(text).exists() => bail!(
+                "{text} is of a kind of log that is not known here: {scheme}. Known are file:DIR and \
+                 nats://HOST:PORT,HOST:PORT,HOST:PORT/NAME"
+            ),
             _ => Ok(LogUrl::Directory(text.into())),
         }
     }
 
-    /// The log of a server that writes it. Makes the directory if there is none. An error if another server has it.
-    pub(crate) fn own(&self) -> Result<Arc<dyn LogPlace>> {
-        let LogUrl::Directory(path) = self;
-        let place =
-            DirectoryPlace::create(path).with_context(|| format!("cannot create the directory {}", path.display()))?;
-        place.acquire(Claim::IfFree)?;
-        Ok(Arc::new(place))
+    /// The log of a server that writes it, or will when it is its turn. Makes it if there is none. An error if another
+    /// server has the directory.
+    pub(crate) fn own(&self, settings: &Settings, clock: &Arc<SystemClock>) -> Result<OpenedPlace> {
+        match self {
+            LogUrl::Directory(path) => Ok(OpenedPlace::alone(own_directory(path)?)),
+            LogUrl::Nats(url) => {
+                let cluster = Cluster::join(url, settings, clock)?;
+                Ok(OpenedPlace { place: cluster.place(), cluster: Some(cluster) })
+            }
+        }
     }
 
     /// The log of another server.
-    pub(crate) fn to_follow(&self) -> Result<Arc<dyn LogPlace>> {
-        let LogUrl::Directory(path) = self;
-        Ok(Arc::new(open(path)?))
+    pub(crate) fn to_follow(&self) -> Result<OpenedPlace> {
+        match self {
+            LogUrl::Directory(path) => Ok(OpenedPlace::alone(Arc::new(open(path)?))),
+            LogUrl::Nats(url) => {
+                bail!("{url} is shared by all its servers: give it as log, and they decide who writes")
+            }
+        }
     }
+}
 
-    /// The log of a server that does not run, for one that reads it beside others.
-    pub(crate) fn shared(&self) -> Result<Arc<dyn LogPlace>> {
-        let LogUrl::Directory(path) = self;
-        let place = open(path)?;
-        place.share()?;
-        Ok(Arc::new(place))
-    }
+/// The log in a directory, for the process that writes it.
+pub(crate) fn own_directory(path: &Path) -> Result<Arc<dyn LogPlace>> {
+    let place =
+        DirectoryPlace::create(path).with_context(|| format!("cannot create the directory {}", path.display()))?;
+    place.acquire(Claim::IfFree)?;
+    Ok(Arc::new(place))
+}
+
+/// The log in a directory whose server does not run, for a process that reads it beside others.
+pub(crate) fn shared_directory(path: &Path) -> Result<Arc<dyn LogPlace>> {
+    let place = open(path)?;
+    place.share()?;
+    Ok(Arc::new(place))
 }
 
 fn open(path: &Path) -> Result<DirectoryPlace> {
@@ -76,7 +112,8 @@ mod tests {
         ] {
             assert_eq!(LogUrl::parse(text).unwrap(), directory(path), "{text}");
         }
-        for wrong in ["file:", "nats://localhost/orders", "memory:"] {
+        assert!(matches!(LogUrl::parse("nats://localhost/orders").unwrap(), LogUrl::Nats(_)));
+        for wrong in ["file:", "nats://localhost", "memory:"] {
             assert!(LogUrl::parse(wrong).is_err(), "{wrong}");
         }
     }

@@ -1,5 +1,6 @@
 //! What survives the process: the journal and its snapshots. Knows when a reply may be sent; refuses to know commands.
 
+mod cluster;
 mod keeper;
 mod links;
 mod load;
@@ -14,6 +15,6 @@ mod snapshots;
 
 pub(crate) use keeper::Keeper;
 pub(crate) use load::{Indexes, finish_restores, load, replay, undo_forks};
-pub(crate) use log_url::LogUrl;
+pub(crate) use log_url::{LogUrl, OpenedPlace, own_directory, shared_directory};
 pub(crate) use progress::ReplyGate;
 pub(crate) use role_thread::RoleThread;

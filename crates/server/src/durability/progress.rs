@@ -12,6 +12,8 @@ pub(crate) struct JournalProgress {
     pub(super) state: JournalState,
     /// The journal has failed, or takes nothing more.
     pub(super) failed: bool,
+    /// No reply may be sent for now: the lease of this writer has ended, and another may write.
+    pub(super) waits: bool,
 }
 
 /// What happens to replies that depend on the journal.
@@ -40,6 +42,9 @@ impl JournalProgress {
             JournalState::Following => return ReplyGate::Send,
             JournalState::Sound | JournalState::Failed | JournalState::Restarting | JournalState::Closing => {}
         }
+        if self.waits && !self.failed {
+            return ReplyGate::Hold;
+        }
         let limit = if strict { self.durable } else { self.written };
         match depends_on <= limit {
             true => ReplyGate::Send,
@@ -59,6 +64,7 @@ mod tests {
             durable: 5,
             state,
             failed: matches!(state, JournalState::Failed | JournalState::Restarting),
+            waits: false,
         }
     }
 
@@ -94,6 +100,13 @@ mod tests {
     fn a_follower_answers_but_for_changes_of_its_own() {
         let following = progress(JournalState::Following);
         assert_eq!((following.gate(99, true), following.gate(u64::MAX, false)), (ReplyGate::Send, ReplyGate::Drop));
+    }
+
+    #[test]
+    fn a_writer_whose_lease_has_ended_holds_every_reply() {
+        let waiting = JournalProgress { waits: true, ..progress(JournalState::Sound) };
+        assert_eq!((waiting.gate(0, false), waiting.gate(5, true)), (ReplyGate::Hold, ReplyGate::Hold));
+        assert_eq!(JournalProgress { waits: true, ..progress(JournalState::Fenced) }.gate(0, false), ReplyGate::Drop);
     }
 
     #[test]

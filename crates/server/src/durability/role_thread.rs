@@ -14,7 +14,7 @@ use engine::execution::replay::Replay;
 use engine::persistence::Loading;
 use engine::persistence::journal_state::JournalState;
 use engine::{Engine, Persistence};
-use journal::{Claim, Follower, LogPlace, OpenedLog};
+use journal::{Claim, Failure, Follower, LogPlace, OpenedLog, ReadError, RecoveryError};
 use std::cell::Cell;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -44,6 +44,9 @@ const ENDS_WITHIN: Duration = Duration::from_secs(10);
 /// How long work in the background may take to notice that writes are refused.
 const WORK_ENDS_WITHIN: Duration = Duration::from_secs(1);
 
+/// How long a follower that was asked to take over may wait for its turn.
+const PROMOTED_WITHIN: Duration = Duration::from_secs(15);
+
 /// Changes the role of this server.
 pub(crate) struct RoleThread {
     /// Where the log is kept.
@@ -59,6 +62,8 @@ pub(crate) struct RoleThread {
     pub(crate) reloaded_at: Cell<Option<Instant>>,
     /// No client is connected that has passed the gates before data began to load.
     pub(crate) has_dropped_clients: Cell<bool>,
+    /// A client has asked this follower to take over when its turn comes: the number of its request, and until when.
+    pub(crate) promotion: Cell<Option<(u64, Instant)>>,
 }
 
 /// How the log is taken over.
@@ -116,8 +121,9 @@ impl RoleThread {
         let began = Instant::now();
         loop {
             match self.load() {
-                // The writer has replaced files that were about to be read.
-                Err(error) if began.elapsed() < GIVE_UP_AFTER => {
+                Err(error) if is_damage(&error) && self.place.elects() => return Err(error),
+                // The writer has replaced what was about to be read, or the log does not answer for a while.
+                Err(error) if began.elapsed() < GIVE_UP_AFTER || self.place.elects() => {
                     tracing::info!(error = format_args!("{error:#}"), "the data is read again");
                     engine::empty(&self.engine, self.engine.worker(self.metrics));
                     std::thread::sleep(READ_AGAIN_AFTER);
@@ -202,10 +208,18 @@ impl RoleThread {
             let applied = match self.apply_some(&mut *follower, &mut replay) {
                 Ok(applied) => applied,
                 Err(error) => {
+                    self.stop_if_damaged(&error);
                     tracing::warn!(error = format_args!("{error:#}"), "loading the data anew");
                     return Next::Reload;
                 }
             };
+            if applied.batches == 0 && follower.is_due() {
+                match self.claim(follower, &mut replay) {
+                    Ok(next) => return next,
+                    Err(kept) => follower = kept,
+                }
+            }
+            self.end_late_promotion();
             if applied.batches > 0 {
                 applied_at = Instant::now();
             }
@@ -241,11 +255,15 @@ impl RoleThread {
                 Err(error) => return Err(error).context("the journal cannot be followed"),
             }
         }
-        let Some((last, _)) = read.last() else { return Ok(Applied::default()) };
+        let Some((last, _)) = read.last() else {
+            follower.note_applied();
+            return Ok(Applied::default());
+        };
         let (last, batches) = (*last, read.len());
         let applied = replay.many(read);
         applied.map_err(|error| anyhow!("a batch up to {last} cannot be applied: {error}"))?;
         self.keeper.roles.set_applied(last, time_ms);
+        follower.note_applied();
         Ok(Applied { batches, is_more_likely: batches == BATCHES_AT_ONCE || bytes >= BYTES_AT_ONCE })
     }
 
@@ -257,6 +275,14 @@ impl RoleThread {
         replay: &mut Replay<'_>,
     ) -> Result<Next, Box<dyn Follower>> {
         let (number, manner) = match order {
+            Order::Promote { number } if self.place.elects() => {
+                // Its lease protects what the writer answers: it is asked for the log, or has to be silent for long enough.
+                if let Some(cluster) = self.keeper.roles.cluster() {
+                    cluster.ask_for_log();
+                }
+                self.promotion.set(Some((number, Instant::now() + PROMOTED_WITHIN)));
+                return Err(follower);
+            }
             Order::Promote { number } => (Some(number), Manner::AskThenForce),
             Order::Take => (None, Manner::IfHandedOver),
             Order::TakeBack => (None, Manner::IfFree),
@@ -291,6 +317,55 @@ impl RoleThread {
         Ok(next)
     }
 
+    /// Takes the log over because it is this server's turn. Returns the follower if another was first.
+    fn claim(&self, mut follower: Box<dyn Follower>, replay: &mut Replay<'_>) -> Result<Next, Box<dyn Follower>> {
+        let began = Instant::now();
+        match follower.begin_epoch() {
+            Ok(epoch) => tracing::info!(%epoch, "this server takes the log over"),
+            Err(error) => {
+                let error = anyhow::Error::new(error);
+                self.stop_if_damaged(&error);
+                tracing::info!(reason = format_args!("{error:#}"), "another server was first: this one follows");
+                return Err(follower);
+            }
+        }
+        let opened = (|| {
+            // There is nothing left: the epoch was begun behind the last batch that is applied.
+            while self.apply_some(&mut *follower, replay)?.batches > 0 {}
+            follower.into_log().context("the log cannot be opened for writing")
+        })();
+        let result = opened.map(|opened| self.begin_writing(opened, began));
+        if let Err(error) = &result {
+            tracing::error!(error = format_args!("{error:#}"), "this server cannot write");
+        }
+        let next = if result.is_ok() { Next::Write } else { Next::Reload };
+        if let Some((number, _)) = self.promotion.take() {
+            self.keeper.roles.finish(number, result.map_err(|error| format!("{error:#}")));
+            self.keeper.notify_workers();
+        }
+        Ok(next)
+    }
+
+    /// Tells a client that this server did not take over in time.
+    fn end_late_promotion(&self) {
+        if let Some((number, _)) = self.promotion.get().filter(|(_, until)| Instant::now() > *until) {
+            self.promotion.set(None);
+            let why = "the writer goes on: it did not hand the log over";
+            self.keeper.roles.finish(number, Err(why.to_owned()));
+            self.keeper.notify_workers();
+        }
+    }
+
+    /// Ends the process if the log that it shares with others is damaged, as it sees it. The others go on if theirs is
+    /// whole, and an operator has to look at this one.
+    fn stop_if_damaged(&self, error: &anyhow::Error) {
+        if self.place.elects() && is_damage(error) {
+            self.keeper.abandon();
+            tracing::error!(error = format_args!("{error:#}"), "the log is damaged: this server stops");
+            std::process::exit(1);
+        }
+    }
+
     /// Asks the writer for the log. An error if it is needed and refused.
     fn ask_for_log(&self, manner: Manner) -> Result<Option<Handed>, String> {
         if matches!(manner, Manner::IfFree | Manner::WhenFree) {
@@ -319,6 +394,15 @@ impl RoleThread {
     ) -> Result<()> {
         let began = Instant::now();
         let opened = self.take_over(follower, replay, manner).inspect_err(|_| self.place.release())?;
+        self.begin_writing(opened, began);
+        if let Some(handed) = handed {
+            handed.done();
+        }
+        Ok(())
+    }
+
+    /// Writes a log from now on.
+    fn begin_writing(&self, opened: OpenedLog, began: Instant) {
         self.keeper.open(Arc::downgrade(&self.engine), opened);
         self.keeper.snapshots.resume();
         engine::end_following(&self.engine, &mut self.engine.worker(self.metrics));
@@ -326,11 +410,7 @@ impl RoleThread {
         self.keeper.roles.set_follows(false);
         snapshot_thread::start_once(&self.keeper, &self.engine);
         links::listen(&self.keeper, &*self.place);
-        if let Some(handed) = handed {
-            handed.done();
-        }
         tracing::info!(seconds = began.elapsed().as_secs_f32(), "this server writes now");
-        Ok(())
     }
 
     /// Becomes the writer of what a follower has read. From the first step on, the process that has written so far
@@ -364,6 +444,9 @@ impl RoleThread {
                     let _ = answer.send(Err(HandOverRefusal::Failed("this server is fenced".into())));
                 }
                 return self.leave_to_another();
+            }
+            if let Some(damage @ Failure::Damaged { .. }) = self.keeper.journal().and_then(|log| log.failure()) {
+                self.stop_if_damaged(&anyhow::Error::new(damage));
             }
             match order {
                 Some(Order::HandOver { answer }) => {
@@ -506,6 +589,7 @@ impl RoleThread {
                 }
                 // Something was removed meanwhile, or a new writer has not begun yet.
                 Err(error) => {
+                    self.stop_if_damaged(&error);
                     if logged_at.is_none_or(|at| at.elapsed() > LOG_EVERY) {
                         logged_at = Some(Instant::now());
                         tracing::warn!(error = format_args!("{error:#}"), "the data cannot be read yet");
@@ -518,4 +602,19 @@ impl RoleThread {
             }
         }
     }
+}
+
+/// True when an error says that the log has lost something, or holds what does not belong there.
+fn is_damage(error: &anyhow::Error) -> bool {
+    let of_failure = |failure: &Failure| matches!(failure, Failure::Damaged { .. });
+    let of_batches = |error: &ReadError| matches!(error, ReadError::Damaged { .. });
+    error.chain().any(|cause| {
+        cause.downcast_ref::<Failure>().is_some_and(of_failure)
+            || cause.downcast_ref::<ReadError>().is_some_and(of_batches)
+            || cause.downcast_ref::<RecoveryError>().is_some_and(|cause| match cause {
+                RecoveryError::Log(failure) => of_failure(failure),
+                RecoveryError::Batches(error) => of_batches(error),
+                _ => false,
+            })
+    })
 }

@@ -1,12 +1,13 @@
 //! Whether this server writes its log or follows another's, what the other side says of itself, and which changes of
 //! role were asked for. Refuses to know how a role is changed (`role_thread`) and how the two sides talk (`links`).
 
+use super::cluster::Cluster;
 use crate::platform::sockets::ListeningSocket;
 use engine::persistence::{FollowerReport, Replication, Role, RoleChange, WriterReport};
 use locks::{Condvar, Mutex, rank};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{OnceLock, mpsc};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::time::{Duration, Instant};
 
 /// Results that are kept for clients that have not asked for them yet.
@@ -25,6 +26,8 @@ pub(crate) struct Roles {
     applied_time_ms: AtomicU64,
     /// How another process gets the sockets that this one listens on.
     sockets: OnceLock<Box<dyn Fn() -> Vec<ListeningSocket> + Send + Sync>>,
+    /// The servers of a log that several machines share.
+    cluster: OnceLock<Arc<Cluster>>,
 }
 
 #[derive(Default)]
@@ -92,12 +95,22 @@ impl Roles {
             applied: AtomicU64::new(0),
             applied_time_ms: AtomicU64::new(0),
             sockets: OnceLock::new(),
+            cluster: OnceLock::new(),
         }
     }
 
     /// Sets how another process gets the sockets that this one listens on.
     pub(crate) fn set_sockets(&self, share: impl Fn() -> Vec<ListeningSocket> + Send + Sync + 'static) {
         let _ = self.sockets.set(Box::new(share));
+    }
+
+    /// Sets the servers that share the log.
+    pub(crate) fn set_cluster(&self, cluster: Arc<Cluster>) {
+        let _ = self.cluster.set(cluster);
+    }
+
+    pub(crate) fn cluster(&self) -> Option<&Arc<Cluster>> {
+        self.cluster.get()
     }
 
     pub(super) fn share_listeners(&self) -> Vec<ListeningSocket> {
@@ -149,31 +162,43 @@ impl Roles {
                 sequence: known.applied,
                 silent_ms: silent_ms(known.heard),
             };
-            let followers = state.followers.values().map(report).collect();
+            let followers = match self.cluster() {
+                Some(cluster) => cluster.followers(),
+                None => state.followers.values().map(report).collect(),
+            };
             drop(state);
             return Replication { role: Role::Writer { followers }, sequence: tail(), hands_over };
         }
         let applied = self.applied();
-        let lag_batches = state.writer.tail.saturating_sub(applied);
+        let known = self.cluster().map(|cluster| cluster.writer());
+        let tail = known.as_ref().map_or(state.writer.tail, |(_, tail)| *tail);
+        let lag_batches = tail.saturating_sub(applied);
         let lag_ms = match lag_batches {
             0 => 0,
             _ => now_ms.saturating_sub(self.applied_time_ms.load(Relaxed)),
         };
-        let writer = WriterReport {
-            host: HOST.to_owned(),
-            port: state.writer.port,
-            is_connected: state.writer.is_connected,
-            is_loading: self.is_loading.load(Relaxed),
-            silent_ms: state.writer.heard.map_or(0, silent_ms),
-            lag_batches,
-            lag_ms,
+        let is_loading = self.is_loading.load(Relaxed);
+        let writer = match known {
+            Some((known, _)) => WriterReport { is_loading, lag_batches, lag_ms, ..known },
+            None => WriterReport {
+                host: HOST.to_owned(),
+                port: state.writer.port,
+                is_connected: state.writer.is_connected,
+                is_loading,
+                silent_ms: state.writer.heard.map_or(0, silent_ms),
+                lag_batches,
+                lag_ms,
+            },
         };
         Replication { role: Role::Follower(writer), sequence: applied, hands_over }
     }
 
     /// How many followers have applied a batch.
     pub(super) fn followers_at(&self, sequence: u64) -> usize {
-        self.state.lock().followers.values().filter(|known| known.applied >= sequence).count()
+        match self.cluster() {
+            Some(cluster) => cluster.followers().iter().filter(|known| known.sequence >= sequence).count(),
+            None => self.state.lock().followers.values().filter(|known| known.applied >= sequence).count(),
+        }
     }
 
     /// Takes a client's request for another role. Returns its number.
@@ -183,6 +208,12 @@ impl Roles {
         let number = state.last_number;
         match change {
             RoleChange::Promote => self.order(&mut state, Order::Promote { number }),
+            RoleChange::HandOver { to, timeout_ms, .. } if let Some(cluster) = self.cluster() => {
+                cluster.name_successor(to.as_ref())?;
+                let patience = Duration::from_millis(timeout_ms.unwrap_or(HAND_OVER_MS));
+                state.hands_over_until = Some(Instant::now() + patience);
+                self.order(&mut state, Order::HandOver { answer: mpsc::channel().0 });
+            }
             RoleChange::HandOver { to, timeout_ms, .. } => {
                 let is_meant = |known: &&KnownFollower| to.as_ref().is_none_or(|(_, port)| *port == known.port);
                 let chosen = state.followers.values().filter(is_meant).max_by_key(|known| known.applied);

@@ -97,6 +97,7 @@ impl Server {
             threads: 1,
             reloaded_at: Default::default(),
             has_dropped_clients: Default::default(),
+            promotion: Default::default(),
         };
         let (worker, client) = (engine.worker(0), connect(&engine));
         Server { engine, keeper, thread, next: None, worker, client, waiting: VecDeque::new(), stopped_for: 0 }

@@ -211,17 +211,26 @@ impl<T: Transport> Local<T> {
     fn flush_all(&mut self) {
         let mut queue = std::mem::take(&mut self.to_flush);
         self.flushed_first = 0;
+        if !queue.is_empty()
+            && let Some(mark) = self.keeper.confirmation()
+        {
+            for index in &queue {
+                if let Some(socket) = self.sockets.get_mut(*index) {
+                    socket.confirmed_by = mark;
+                }
+            }
+        }
         queue.append(&mut self.held);
         let newest = queue
             .iter()
             .filter_map(|index| self.sockets.get(*index))
-            .map(|socket| socket.depends_on)
+            .map(|socket| socket.depends_on.max(socket.confirmed_by))
             .max()
             .unwrap_or(0);
         let progress = self.keeper.write_up_to(newest);
         for index in queue.drain(..) {
             let Some(socket) = self.sockets.get_mut(index) else { continue };
-            match progress.gate(socket.depends_on, socket.strict) {
+            match progress.gate(socket.depends_on.max(socket.confirmed_by), socket.strict) {
                 ReplyGate::Send => socket.release(),
                 ReplyGate::Hold => {
                     if !socket.flush.is_held() {

@@ -26,6 +26,8 @@ pub(crate) struct Socket<T: Transport> {
     pub(super) flush: Flush,
     /// The newest batch of the journal that the output depends on.
     pub(crate) depends_on: u64,
+    /// With `reads confirmed`: the mark that must be stored before the output is sent.
+    pub(crate) confirmed_by: u64,
     /// That batch must be durable, not only written.
     pub(crate) strict: bool,
     pub(super) state: ConnectionState<T>,
@@ -110,6 +112,7 @@ impl<T: Transport> Socket<T> {
             sendable: 0,
             flush: Flush::Idle,
             depends_on: 0,
+            confirmed_by: 0,
             strict: false,
             state: ConnectionState::Running,
             exit: Exit::Stay,
@@ -199,6 +202,7 @@ impl<T: Transport> Socket<T> {
     #[inline]
     pub(crate) fn release(&mut self) {
         self.sendable = self.output.len();
+        self.confirmed_by = 0;
         if std::mem::replace(&mut self.flush, Flush::Idle) == (Flush::Held { wakes: true }) {
             self.wake();
         }

@@ -1,6 +1,6 @@
 //! The clocks of the machine, for the engine, which reads none itself.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The system's time and a monotonic clock. Both are read for every batch of requests and the second for every
@@ -11,13 +11,41 @@ pub(crate) struct SystemClock {
     started: quanta::Instant,
     /// Unix nanoseconds at which the monotonic clock stood at zero.
     epoch_ns: AtomicU64,
+    log: LogTime,
+}
+
+/// What a log that several machines write makes of the time, so that what has expired for one writer has expired for the
+/// next, whatever their clocks say.
+#[derive(Default)]
+struct LogTime {
+    mode: AtomicU8,
+    /// The time of a follower; the latest time of a writer. Unix microseconds.
+    ceiling_us: AtomicU64,
+    /// The time of a writer is never before this and the monotonic clock.
+    base_us: AtomicU64,
+}
+
+/// The values of [`LogTime::mode`]: the time is the machine's own; that of the last batch; the machine's within bounds.
+const OWN: u8 = 0;
+const FOLLOWS: u8 = 1;
+const WRITES: u8 = 2;
+
+impl LogTime {
+    #[cold]
+    fn bound(&self, own_us: u64, monotonic_ns: u64) -> u64 {
+        let ceiling_us = self.ceiling_us.load(Relaxed);
+        match self.mode.load(Relaxed) {
+            FOLLOWS => ceiling_us,
+            _ => own_us.max(self.base_us.load(Relaxed) + monotonic_ns / 1000).min(ceiling_us),
+        }
+    }
 }
 
 impl SystemClock {
     pub(crate) fn new() -> SystemClock {
         let monotonic = quanta::Clock::new();
         let started = monotonic.now();
-        let clock = SystemClock { monotonic, started, epoch_ns: AtomicU64::new(0) };
+        let clock = SystemClock { monotonic, started, epoch_ns: AtomicU64::new(0), log: LogTime::default() };
         engine::Clock::adjust(&clock);
         clock
     }
@@ -42,7 +70,12 @@ impl engine::Clock for SystemClock {
     #[inline]
     fn both(&self) -> (u64, u64) {
         let monotonic_ns = self.monotonic_ns();
-        ((self.epoch_ns.load(Relaxed) + monotonic_ns) / 1000, monotonic_ns)
+        let own_us = (self.epoch_ns.load(Relaxed) + monotonic_ns) / 1000;
+        let unix_us = match self.log.mode.load(Relaxed) {
+            OWN => own_us,
+            _ => self.log.bound(own_us, monotonic_ns),
+        };
+        (unix_us, monotonic_ns)
     }
 
     #[inline]
@@ -53,6 +86,32 @@ impl engine::Clock for SystemClock {
     fn adjust(&self) {
         let unix_ns = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
         self.epoch_ns.store(unix_ns.saturating_sub(self.monotonic_ns()), Relaxed);
+    }
+}
+
+impl jetstream::Time for SystemClock {
+    fn now_ms(&self) -> u64 {
+        engine::Clock::unix_us(self) / 1000
+    }
+
+    fn own_ms(&self) -> u64 {
+        (self.epoch_ns.load(Relaxed) + engine::Clock::monotonic_ns(self)) / 1_000_000
+    }
+
+    fn follow(&self, time_ms: u64) {
+        self.log.ceiling_us.store(time_ms * 1000, Relaxed);
+        self.log.mode.store(FOLLOWS, Relaxed);
+    }
+
+    fn begin(&self, floor_ms: u64, ceiling_ms: u64) {
+        let monotonic_us = engine::Clock::monotonic_ns(self) / 1000;
+        self.log.base_us.store((floor_ms * 1000).saturating_sub(monotonic_us), Relaxed);
+        self.log.ceiling_us.store(ceiling_ms * 1000, Relaxed);
+        self.log.mode.store(WRITES, Relaxed);
+    }
+
+    fn allow(&self, ceiling_ms: u64) {
+        self.log.ceiling_us.store(ceiling_ms * 1000, Relaxed);
     }
 }
 
@@ -68,5 +127,23 @@ mod tests {
         assert!(clock.unix_us().abs_diff(before) < 1_000_000, "a second at the most, on the busiest machine");
         let first = clock.monotonic_ns();
         assert!(clock.monotonic_ns() >= first);
+    }
+
+    #[test]
+    fn a_log_bounds_the_time_of_its_writer_and_gives_its_followers_their_time() {
+        use jetstream::Time;
+        let clock = SystemClock::new();
+        let now_ms = clock.now_ms();
+        clock.follow(5000);
+        assert_eq!(clock.unix_us(), 5_000_000);
+        // The writer before was an hour ahead.
+        let ahead_ms = now_ms + 3_600_000;
+        clock.begin(ahead_ms, ahead_ms + 60_000);
+        assert!(clock.now_ms() >= ahead_ms && clock.now_ms() < ahead_ms + 60_000);
+        clock.allow(ahead_ms - 10);
+        assert_eq!(clock.now_ms(), ahead_ms - 10);
+        // It was behind.
+        clock.begin(now_ms - 3_600_000, now_ms + 60_000);
+        assert!(clock.now_ms() >= now_ms);
     }
 }

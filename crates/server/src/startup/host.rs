@@ -172,6 +172,10 @@ impl Host for Process {
                 return Err(("maxclients", format!("{text} {room}")));
             }
         }
+        if has("appendonly") && !self.settings.appendonly() && self.keeper.roles.cluster().is_some() {
+            let reason = "the log is shared with other servers, and always written";
+            return Err(("appendonly", reason.to_owned()));
+        }
         if has("dir") {
             self.stay_in_directory().map_err(|reason| ("dir", reason))?;
         }

@@ -4,7 +4,7 @@ use super::Beginning;
 use super::host::{Adjusted, Process};
 use super::operators;
 use crate::config::{self, Loaded};
-use crate::durability::{Indexes, Keeper, LogUrl, RoleThread};
+use crate::durability::{Indexes, Keeper, LogUrl, OpenedPlace, RoleThread};
 use crate::network::{self, Listeners};
 use crate::platform::clock::{SystemClock, unix_s};
 use crate::platform::logging::{self, LogLevelHandle};
@@ -16,7 +16,6 @@ use engine::background::Sweeper;
 use engine::host::{SaveOnExit, Shutdown};
 use engine::persistence::Loading;
 use engine::{Engine, Settings};
-use journal::LogPlace;
 use std::cell::Cell;
 use std::io::Write;
 use std::net::SocketAddr;
@@ -39,12 +38,13 @@ pub(crate) fn run(loaded: Loaded, beginning: Beginning) -> Result<()> {
     let huge_pages_off = huge_pages::hold_back(settings.disable_thp());
     allocator::give_back_in_background();
     let upgrades = beginning == Beginning::Upgrade;
-    let place = match (upgrades, settings.follow()) {
-        (true, _) => log_to_follow(&settings, &own_url(&settings)?)?,
-        (false, none) if none.is_empty() => own_log(&settings)?,
-        (false, url) => log_to_follow(&settings, &LogUrl::parse(&url)?)?,
+    let clock = Arc::new(SystemClock::new());
+    let OpenedPlace { place, cluster } = match (upgrades, settings.follow()) {
+        (true, _) => log_to_follow(&settings, own_url(&settings)?)?,
+        (false, none) if none.is_empty() => own_log(&settings, &clock)?,
+        (false, url) => log_to_follow(&settings, LogUrl::parse(&url)?)?,
     };
-    let role = match (beginning, settings.follow().is_empty()) {
+    let role = match (beginning, settings.follow().is_empty() && !place.elects()) {
         (Beginning::Upgrade, _) => FirstRole::Upgrade,
         (Beginning::Start, true) => FirstRole::Writer,
         (Beginning::Start, false) => FirstRole::Follower,
@@ -64,7 +64,11 @@ pub(crate) fn run(loaded: Loaded, beginning: Beginning) -> Result<()> {
     keeper.roles.set_sockets(move || shared.share());
     let (stop, stopped) = watch::channel(None);
     let adjusted = adjusted(given, settings.all());
-    let engine = engine(&settings, (loaded.file, adjusted), threads, log_level, stop, &keeper, Some(listeners.clone()));
+    if let Some(cluster) = &cluster {
+        keeper.roles.set_cluster(cluster.clone());
+    }
+    let (from, clocked) = ((loaded.file, adjusted), (&settings, clock));
+    let engine = engine(clocked, from, threads, log_level, stop, &keeper, Some(listeners.clone()));
     engine::load_users(&engine, configured_users(&settings, &loaded.tables.users)?);
     engine::set_loading(&engine, true);
     keeper.set_loading(Loading { since_s: unix_s(), total_bytes: 0, loaded_bytes: 0, left_s: 0 });
@@ -93,7 +97,11 @@ pub(crate) fn run(loaded: Loaded, beginning: Beginning) -> Result<()> {
             threads: workers,
             reloaded_at: Cell::new(None),
             has_dropped_clients: Cell::new(false),
+            promotion: Cell::new(None),
         };
+        if let Some(cluster) = &cluster {
+            cluster.begin(&keeper);
+        }
         let loaded = load_in_background(thread, role, line, listeners.clone());
         until_stopped(&engine, &listeners, signals, stopped, loaded).await
     })?;
@@ -153,7 +161,7 @@ fn load_in_background(
 }
 
 pub(crate) fn engine(
-    settings: &Arc<Settings>,
+    (settings, clock): (&Arc<Settings>, Arc<SystemClock>),
     (config_file, adjusted): (Option<PathBuf>, Vec<Adjusted>),
     threads: usize,
     log_level: LogLevelHandle,
@@ -176,7 +184,6 @@ pub(crate) fn engine(
         stop_failed: Arc::default(),
         discards: std::sync::OnceLock::new(),
     };
-    let clock = Arc::new(SystemClock::new());
     let engine = engine::with_all_commands(
         settings.clone(),
         Arc::new(process),
@@ -349,16 +356,26 @@ fn own_url(settings: &Settings) -> Result<LogUrl> {
 }
 
 /// The log that this server writes. Makes it if there is none.
-fn own_log(settings: &Settings) -> Result<Arc<dyn LogPlace>> {
-    let LogUrl::Directory(dir) = own_url(settings)?;
-    std::fs::create_dir_all(&dir).with_context(|| format!("cannot create the data directory {}", dir.display()))?;
-    LogUrl::Directory(full_path(settings, &dir)?).own()
+fn own_log(settings: &Settings, clock: &Arc<SystemClock>) -> Result<OpenedPlace> {
+    match own_url(settings)? {
+        LogUrl::Directory(dir) => {
+            std::fs::create_dir_all(&dir)
+                .with_context(|| format!("cannot create the data directory {}", dir.display()))?;
+            LogUrl::Directory(full_path(settings, &dir)?).own(settings, clock)
+        }
+        url @ LogUrl::Nats(_) => {
+            ensure!(settings.appendonly(), "a log on several machines is always written: appendonly cannot be no");
+            url.own(settings, clock)
+        }
+    }
 }
 
 /// The log of another process.
-fn log_to_follow(settings: &Settings, url: &LogUrl) -> Result<Arc<dyn LogPlace>> {
-    let LogUrl::Directory(dir) = url;
-    LogUrl::Directory(full_path(settings, dir)?).to_follow()
+fn log_to_follow(settings: &Settings, url: LogUrl) -> Result<OpenedPlace> {
+    match url {
+        LogUrl::Directory(dir) => LogUrl::Directory(full_path(settings, &dir)?).to_follow(),
+        url @ LogUrl::Nats(_) => url.to_follow(),
+    }
 }
 
 /// The full path of the data directory. It is stored for CONFIG GET dir.

@@ -3,7 +3,8 @@
 
 use super::import;
 use crate::config::{ConfiguredIndexes, Loaded, Tool};
-use crate::durability::{self, Indexes, Keeper, LogUrl};
+use crate::durability::{self, Indexes, Keeper};
+use crate::platform::clock::SystemClock;
 use crate::platform::clock::unix_s;
 use crate::platform::logging::{self, LogLevelHandle};
 use crate::startup;
@@ -41,7 +42,7 @@ fn threads() -> usize {
 }
 
 fn open(dir: &Path, log_level: LogLevelHandle) -> Result<Opened> {
-    let place = LogUrl::Directory(dir.to_owned()).shared()?;
+    let place = durability::shared_directory(dir)?;
     let (engine, _) = offline(dir, log_level)?;
     let mut history = place.read()?;
     durability::replay(&mut *history, &engine, threads(), |_| {})?;
@@ -60,7 +61,8 @@ fn offline(dir: &Path, log_level: LogLevelHandle) -> Result<(Arc<Engine>, Arc<Ke
     let settings = Arc::new(settings);
     let keeper = Arc::new(Keeper::new(settings.clone(), 1, unix_s()));
     let (stop, _) = tokio::sync::watch::channel(None);
-    Ok((startup::engine(&settings, (None, Vec::new()), 1, log_level, stop, &keeper, None), keeper))
+    let clock = Arc::new(SystemClock::new());
+    Ok((startup::engine((&settings, clock), (None, Vec::new()), 1, log_level, stop, &keeper, None), keeper))
 }
 
 /// Reads everything in a data directory, and says what it holds.
@@ -195,7 +197,7 @@ impl std::fmt::Display for LeftOut {
 
 /// Reads a file of Redis's into a data directory, beside what that holds.
 fn import_into(file: &Path, dir: &Path, skip_unsupported: bool, log_level: LogLevelHandle) -> Result<()> {
-    let place = LogUrl::Directory(dir.to_owned()).own()?;
+    let place = durability::own_directory(dir)?;
     let (engine, keeper) = offline(dir, log_level)?;
     let indexes = Indexes { configured: ConfiguredIndexes::none(), swept: Vec::new() };
     durability::load(&*place, &keeper, &engine, &indexes, threads())?;

@@ -1,0 +1,180 @@
+//! Sends one frame at a time, until it is known what became of it. Knows when to send again and how to find out; refuses
+//! to know what a frame says.
+//!
+//! A frame is sent for one position. Without an answer, the same bytes are sent for the same position again: the stream
+//! takes them at most once. When the position is taken, it is read: if our frame is there, it is stored; if another's is
+//! there, or was, another process writes. A position that is empty decides nothing.
+
+use crate::frame::{self, Damage, Link, LogId, Position};
+use crate::lease::{Timing, has_passed};
+use crate::stream::{Appended, Found, Stream, Tick, Unanswered};
+use bytes::Bytes;
+use journal::Epoch;
+use parking_lot::Mutex;
+use std::sync::{Arc, Weak};
+
+/// What became of a frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Stored(Stored),
+    /// Another process writes, of this epoch if it is known.
+    Fenced(Option<Epoch>),
+    /// The stream has lost what it had acknowledged.
+    Damaged(Damage),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stored {
+    pub(crate) link: Link,
+    /// When it was first sent. A lease counts from here, and not from the answer or from a later attempt.
+    pub(crate) first_sent_ns: u64,
+}
+
+/// Sends the frames of one writer.
+pub(crate) struct Delivery {
+    stream: Arc<dyn Stream>,
+    log: LogId,
+    timing: Timing,
+    state: Mutex<State>,
+    /// Called with each outcome, without a lock of this.
+    done: Box<dyn Fn(Outcome) + Send + Sync>,
+    itself: Weak<Delivery>,
+}
+
+#[derive(Default)]
+struct State {
+    flight: Option<Flight>,
+    /// The number of the last frame that was sent: answers to an earlier one are of no interest.
+    number: u64,
+}
+
+struct Flight {
+    number: u64,
+    message: Bytes,
+    link: Link,
+    first_sent_ns: u64,
+    sent_ns: u64,
+    /// Since when the stream has ended before the last frame that is stored.
+    lost_since_ns: Option<u64>,
+}
+
+impl Flight {
+    /// The last frame that is stored.
+    fn last(&self) -> Position {
+        self.link.position - 1
+    }
+}
+
+impl Delivery {
+    pub(crate) fn new(
+        stream: Arc<dyn Stream>,
+        log: LogId,
+        timing: Timing,
+        done: impl Fn(Outcome) + Send + Sync + 'static,
+    ) -> Arc<Delivery> {
+        let delivery = Arc::new_cyclic(|itself| Delivery {
+            stream,
+            log,
+            timing,
+            state: Mutex::default(),
+            done: Box::new(done),
+            itself: itself.clone(),
+        });
+        let ticking: Arc<dyn Tick> = delivery.clone();
+        delivery.stream.tick(Arc::downgrade(&ticking));
+        delivery
+    }
+
+    /// Sends a frame. IMPORTANT: only when the frame before is stored: with two on the way, the second could be stored
+    /// behind another writer's, and nobody could read on.
+    pub(crate) fn send(&self, message: Bytes, link: Link) {
+        let now_ns = self.stream.now_ns();
+        let mut state = self.state.lock();
+        assert!(state.flight.is_none(), "one frame at a time");
+        state.number += 1;
+        let number = state.number;
+        let flight = Flight { number, message, link, first_sent_ns: now_ns, sent_ns: now_ns, lost_since_ns: None };
+        self.append(&flight);
+        state.flight = Some(flight);
+    }
+
+    fn append(&self, flight: &Flight) {
+        let (itself, number) = (self.itself.clone(), flight.number);
+        let answer = move |appended| {
+            if let Some(delivery) = itself.upgrade() {
+                delivery.on_appended(number, appended);
+            }
+        };
+        self.stream.append(flight.last(), flight.message.clone(), Box::new(answer));
+    }
+
+    fn on_appended(&self, number: u64, appended: Result<Appended, Unanswered>) {
+        let state = self.state.lock();
+        let Some(flight) = state.flight.as_ref().filter(|flight| flight.number == number) else { return };
+        match appended {
+            Ok(Appended::At(position)) if position == flight.link.position => self.end(state, None),
+            Ok(Appended::At(position)) => {
+                let damage = Damage::Gap { last: flight.last(), found: position };
+                self.end(state, Some(Outcome::Damaged(damage)));
+            }
+            // Taken: by an earlier attempt of this frame, or by another process.
+            Ok(Appended::Conflict) => {
+                let (itself, position) = (self.itself.clone(), flight.link.position);
+                drop(state);
+                let answer = move |found| {
+                    if let Some(delivery) = itself.upgrade() {
+                        delivery.on_found(number, found);
+                    }
+                };
+                self.stream.read(position, Box::new(answer));
+            }
+            // It is sent again in a while.
+            Err(_) => {}
+        }
+    }
+
+    fn on_found(&self, number: u64, found: Result<Found, Unanswered>) {
+        let now_ns = self.stream.now_ns();
+        let mut state = self.state.lock();
+        let Some(flight) = state.flight.as_mut().filter(|flight| flight.number == number) else { return };
+        let last = flight.last();
+        match found {
+            // IMPORTANT: the whole frame is compared. Another attempt of this process may have had the same epoch.
+            Ok(Found::Message(message)) if message == flight.message => self.end(state, None),
+            Ok(Found::Message(message)) => {
+                let by = frame::writer_of(self.log, &message).map(|(epoch, _)| epoch);
+                self.end(state, Some(Outcome::Fenced(by)));
+            }
+            Ok(Found::Purged) => self.end(state, Some(Outcome::Fenced(None))),
+            Ok(Found::Empty { last: found }) if found < last => {
+                let since_ns = *flight.lost_since_ns.get_or_insert(now_ns);
+                if has_passed(now_ns, since_ns, self.timing.lost_after) {
+                    self.end(state, Some(Outcome::Damaged(Damage::Lost { last: found, needed: last })));
+                }
+            }
+            Ok(Found::Empty { .. }) => flight.lost_since_ns = None,
+            Err(_) => {}
+        }
+    }
+
+    /// It is known what became of the frame; `None`: it is stored.
+    fn end(&self, mut state: parking_lot::MutexGuard<'_, State>, outcome: Option<Outcome>) {
+        let flight = state.flight.take().expect("a frame is on the way");
+        drop(state);
+        let Flight { link, first_sent_ns, .. } = flight;
+        (self.done)(outcome.unwrap_or(Outcome::Stored(Stored { link, first_sent_ns })));
+    }
+}
+
+impl Tick for Delivery {
+    fn tick(&self) {
+        let now_ns = self.stream.now_ns();
+        let mut state = self.state.lock();
+        if let Some(flight) = &mut state.flight
+            && has_passed(now_ns, flight.sent_ns, self.timing.resend)
+        {
+            flight.sent_ns = now_ns;
+            self.append(flight);
+        }
+    }
+}

@@ -1,0 +1,382 @@
+//! Follows the log: checks each frame, gives its batches out, and takes the log over. Knows when the writer has been silent
+//! for too long; refuses to know what a batch means.
+
+use crate::context::Context;
+use crate::delivery::{Delivery, Outcome, Stored};
+use crate::frame::{self, Assembly, Contents, Damage, Kind, Link, Nonce, Position};
+use crate::lease::has_passed;
+use crate::log::StreamLog;
+use crate::stream::{Extent, Receive, Unanswered};
+use bytes::Bytes;
+use journal::{
+    Batch, Epoch, Failure, Follow, Followed, Follower, OpenedLog, ReadError, RecoveryError, Sequence, Stopper,
+};
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A follower that has this many bytes of messages to apply takes no more for now.
+const INBOX_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// How often a follower to which nothing is sent asks how far the stream is.
+const PROBE_EVERY: std::time::Duration = std::time::Duration::from_millis(500);
+
+/// The messages that have arrived.
+pub(crate) struct Inbox {
+    context: Arc<Context>,
+    state: Mutex<Arrived>,
+}
+
+struct Arrived {
+    messages: VecDeque<(Position, Bytes)>,
+    bytes: usize,
+    /// When the last one was received.
+    heard_ns: u64,
+    failure: Option<Unanswered>,
+    /// What the stream last said of itself, and when it was asked.
+    extent: Option<(Extent, u64)>,
+    asked_ns: u64,
+}
+
+impl Inbox {
+    fn new(context: &Arc<Context>) -> Arc<Inbox> {
+        let now_ns = context.stream.now_ns();
+        let state = Arrived {
+            messages: VecDeque::new(),
+            bytes: 0,
+            heard_ns: now_ns,
+            failure: None,
+            extent: None,
+            asked_ns: now_ns,
+        };
+        Arc::new(Inbox { context: context.clone(), state: Mutex::new(state) })
+    }
+
+    /// Asks where the stream ends, now and then.
+    fn probe(self: &Arc<Inbox>, now_ns: u64) {
+        {
+            let mut state = self.state.lock();
+            if !has_passed(now_ns, state.asked_ns, PROBE_EVERY) {
+                return;
+            }
+            state.asked_ns = now_ns;
+        }
+        let inbox = Arc::downgrade(self);
+        let answer = move |extent: Result<Extent, Unanswered>| {
+            let Some(inbox) = inbox.upgrade() else { return };
+            let mut state = inbox.state.lock();
+            match extent {
+                Ok(extent) => state.extent = Some((extent, now_ns)),
+                Err(unanswered) if unanswered.is_gone => state.failure = Some(unanswered),
+                // IMPORTANT: the stream has no leader. Its writer cannot be heard, and may go on as soon as there is one:
+                // the wait begins again.
+                Err(_) => state.heard_ns = inbox.context.stream.now_ns(),
+            }
+        };
+        self.context.stream.extent(Box::new(answer));
+    }
+}
+
+impl Receive for Inbox {
+    fn receive(&self, position: Position, message: Bytes) {
+        let mut state = self.state.lock();
+        state.heard_ns = self.context.stream.now_ns();
+        state.bytes += message.len();
+        state.messages.push_back((position, message));
+    }
+
+    fn has_room(&self) -> bool {
+        self.state.lock().bytes < INBOX_BYTES_MAX
+    }
+
+    fn fail(&self, reason: Unanswered) {
+        self.state.lock().failure = Some(reason);
+    }
+}
+
+/// Follows the log.
+pub(crate) struct StreamFollower {
+    context: Arc<Context>,
+    inbox: Arc<Inbox>,
+    /// Messages arrive until it is dropped.
+    _subscription: Box<dyn Send>,
+    /// The last frame that was read.
+    link: Link,
+    assembly: Assembly,
+    /// Batches of frames that were read, and not given out.
+    ready: VecDeque<Batch>,
+    /// The last batch that was given out or passed over.
+    reached: Sequence,
+    time_ms: u64,
+    bytes: u64,
+    /// The last frame gives the log up, for this member if it is named.
+    release: Option<String>,
+    /// The frame with which this process has taken the log over.
+    claimed: Option<Stored>,
+    is_over: bool,
+    is_stopped: Arc<AtomicBool>,
+}
+
+impl StreamFollower {
+    /// Follows from behind a frame.
+    pub(crate) fn new(context: &Arc<Context>, link: Link) -> StreamFollower {
+        let inbox = Inbox::new(context);
+        let receiver: Arc<dyn Receive> = inbox.clone();
+        let subscription = context.stream.follow(link.position + 1, Arc::downgrade(&receiver));
+        StreamFollower {
+            context: context.clone(),
+            inbox,
+            _subscription: subscription,
+            link,
+            assembly: Assembly::default(),
+            ready: VecDeque::new(),
+            reached: link.sequence,
+            time_ms: link.time_ms,
+            bytes: 0,
+            release: None,
+            claimed: None,
+            is_over: false,
+            is_stopped: Arc::default(),
+        }
+    }
+
+    /// Follows from behind the end of a log that this process has given up.
+    pub(crate) fn after_release(context: &Arc<Context>, link: Link, time_ms: u64) -> StreamFollower {
+        let mut follower = StreamFollower::new(context, link);
+        follower.time_ms = time_ms;
+        // Others have asked for it: this one waits as long as for a writer that is silent.
+        follower.context.time.follow(link.time_ms);
+        follower
+    }
+
+    /// The last frame that was read.
+    pub(crate) fn link(&self) -> Link {
+        self.link
+    }
+
+    /// How many bytes of frames were read.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn damaged(&self, damage: Damage) -> ReadError {
+        let (target, offset) = (self.context.name.clone(), self.link.position + 1);
+        ReadError::Damaged { target, offset, detail: damage.to_string() }
+    }
+
+    fn advance(&mut self) -> Result<Option<Batch>, ReadError> {
+        loop {
+            if let Some(batch) = self.ready.pop_front() {
+                self.reached = batch.sequence;
+                if batch.payload.is_empty() {
+                    continue;
+                }
+                return Ok(Some(batch));
+            }
+            let arrived = {
+                let mut state = self.inbox.state.lock();
+                let arrived = state.messages.pop_front();
+                if let Some((_, message)) = &arrived {
+                    state.bytes -= message.len();
+                }
+                arrived
+            };
+            match arrived {
+                // Delivery began again, a little before.
+                Some((position, _)) if position <= self.link.position => {}
+                Some((position, message)) => self.read(position, &message)?,
+                None => return self.check_silence().map(|()| None),
+            }
+        }
+    }
+
+    /// Reads one frame.
+    fn read(&mut self, position: Position, message: &Bytes) -> Result<(), ReadError> {
+        let Context { log, partition, .. } = *self.context;
+        let frame = match frame::decode(log, partition, &self.link, position, message) {
+            Ok(frame) => frame,
+            // What is missing was purged, because a snapshot has it. If not, the next start finds out.
+            Err(Damage::Gap { found, .. }) => {
+                return Err(ReadError::Forgotten { oldest: Sequence(found) });
+            }
+            Err(damage) => return Err(self.damaged(damage)),
+        };
+        let (epoch, first) = (frame.epoch, self.link.sequence.next());
+        let mut next = first;
+        let ready = &mut self.ready;
+        let added = self.assembly.add(&frame, |time_ms, payload| {
+            ready.push_back(Batch { epoch, sequence: next, time_ms, payload });
+            next = next.next();
+        });
+        added.map_err(|damage| self.damaged(damage))?;
+        self.bytes += message.len() as u64;
+        self.link = frame.link;
+        self.time_ms = self.time_ms.max(frame.link.time_ms);
+        self.release = match frame.kind {
+            Kind::Release => Some(String::from_utf8_lossy(&frame.payload).into_owned()),
+            Kind::Batches | Kind::Epoch => None,
+        };
+        if frame.kind == Kind::Epoch {
+            *self.context.writer.lock() = String::from_utf8_lossy(&frame.payload).into_owned();
+        }
+        Ok(())
+    }
+
+    /// Nothing has arrived: is the stream still what it was?
+    fn check_silence(&mut self) -> Result<(), ReadError> {
+        let now_ns = self.context.stream.now_ns();
+        let (failure, extent, heard_ns) = {
+            let state = self.inbox.state.lock();
+            (state.failure.clone(), state.extent, state.heard_ns)
+        };
+        if let Some(failure) = failure {
+            let (target, detail) = (self.context.name.clone(), failure.reason);
+            return Err(match failure.is_gone {
+                true => ReadError::Damaged { target, offset: self.link.position + 1, detail },
+                false => ReadError::Io {
+                    operation: journal::Operation::Read,
+                    target,
+                    offset: self.link.position + 1,
+                    source: std::io::Error::other(detail),
+                },
+            });
+        }
+        if let Some((extent, asked_ns)) = extent
+            && extent.last < self.link.position
+            && has_passed(now_ns, heard_ns, self.context.timing.lost_after)
+            && has_passed(now_ns, asked_ns, std::time::Duration::ZERO)
+        {
+            return Err(self.damaged(Damage::Lost { last: extent.last, needed: self.link.position }));
+        }
+        if has_passed(now_ns, heard_ns, self.context.timing.beat * 2) {
+            self.inbox.probe(now_ns);
+        }
+        Ok(())
+    }
+
+    /// How long the log has been silent, in nanoseconds.
+    fn silence_ns(&self) -> u64 {
+        self.context.stream.now_ns().saturating_sub(self.inbox.state.lock().heard_ns)
+    }
+
+    /// True when the stream has said, after this follower began to wait, that it ends with the last frame read here.
+    fn is_at_end(&self) -> bool {
+        let state = self.inbox.state.lock();
+        state.messages.is_empty()
+            && state
+                .extent
+                .is_some_and(|(extent, asked_ns)| extent.last == self.link.position && asked_ns > state.heard_ns)
+    }
+}
+
+impl Follow for StreamFollower {
+    fn next(&mut self) -> Result<Followed, ReadError> {
+        loop {
+            if self.is_stopped.load(Ordering::Acquire) {
+                return Ok(Followed::Stopped);
+            }
+            match self.try_next()? {
+                Some(batch) => return Ok(Followed::Batch(batch)),
+                None => self.context.stream.pause(),
+            }
+        }
+    }
+
+    fn try_next(&mut self) -> Result<Option<Batch>, ReadError> {
+        if self.is_over {
+            return Ok(None);
+        }
+        let found = self.advance();
+        self.is_over = found.is_err();
+        found
+    }
+
+    fn stopper(&self) -> Stopper {
+        let is_stopped = self.is_stopped.clone();
+        Stopper::new(move || is_stopped.store(true, Ordering::Release))
+    }
+}
+
+impl Follower for StreamFollower {
+    fn reached(&self) -> Sequence {
+        self.reached
+    }
+
+    fn time_ms(&self) -> u64 {
+        self.time_ms
+    }
+
+    fn note_applied(&mut self) {
+        if self.ready.is_empty() {
+            self.context.time.follow(self.link.time_ms);
+        }
+    }
+
+    fn is_due(&self) -> bool {
+        let timing = &self.context.timing;
+        if self.is_over || !self.ready.is_empty() || !self.inbox.state.lock().messages.is_empty() {
+            return false;
+        }
+        let silence_ns = self.silence_ns();
+        let has_waited = |wait: std::time::Duration| silence_ns >= wait.as_nanos() as u64;
+        match &self.release {
+            Some(successor) if successor.is_empty() || *successor == self.context.member => true,
+            Some(_) => has_waited(timing.courtesy),
+            None if self.link.epoch == Epoch::NONE => true,
+            None => has_waited(timing.patience) && self.is_at_end(),
+        }
+    }
+
+    /// Stores the record of a new epoch behind the last frame that was applied, or finds that another process was first.
+    fn begin_epoch(&mut self) -> Result<Epoch, RecoveryError> {
+        if !self.ready.is_empty() {
+            return Err(RecoveryError::Unfinished);
+        }
+        let Context { log, partition, time, timing, stream, address, .. } = &*self.context;
+        // IMPORTANT: a new one for each attempt, so that no attempt takes the record of another for its own.
+        let nonce = Nonce::random();
+        let epoch = self.link.epoch.next();
+        // What had expired for the writer before must have expired here too.
+        let time_ms = time.own_ms().max(self.link.ceiling_ms);
+        let payload = format!("{} {}", self.context.member, &*address.lock());
+        let contents = Contents {
+            kind: Kind::Epoch,
+            epoch,
+            nonce,
+            count: 0,
+            time_ms,
+            ceiling_ms: time_ms + timing.lease_ms(),
+            payload: payload.as_bytes(),
+        };
+        let (message, link) = frame::encode(*log, *partition, &self.link, &contents);
+        let outcome = Arc::new(Mutex::new(None));
+        let done = outcome.clone();
+        let delivery = Delivery::new(stream.clone(), *log, *timing, move |found| *done.lock() = Some(found));
+        delivery.send(message, link);
+        let outcome = loop {
+            if let Some(outcome) = outcome.lock().take() {
+                break outcome;
+            }
+            stream.pause();
+        };
+        let failure = match outcome {
+            Outcome::Stored(stored) => {
+                time.begin(time_ms, stored.link.ceiling_ms);
+                self.claimed = Some(stored);
+                return Ok(epoch);
+            }
+            Outcome::Fenced(by) => Failure::Fenced { own: epoch, by: by.unwrap_or(epoch.next()) },
+            Outcome::Damaged(damage) => Failure::Damaged { detail: damage.to_string().into() },
+        };
+        Err(failure.into())
+    }
+
+    fn into_log(mut self: Box<Self>) -> Result<OpenedLog, RecoveryError> {
+        let Some(claimed) = self.claimed.take().filter(|_| !self.is_over) else {
+            return Err(RecoveryError::Unfinished);
+        };
+        *self.context.writer.lock() = format!("{} {}", self.context.member, &*self.context.address.lock());
+        let log = StreamLog::new(self.context.clone(), claimed, self.time_ms, self.bytes);
+        Ok(self.context.opened(log))
+    }
+}

@@ -1,0 +1,30 @@
+//! A replicated log on a stream that keeps messages on several machines. Knows the protocol by which one process writes it
+//! and others follow and take over; refuses to know what a batch means, and who asks.
+//!
+//! - [`frame`]: the bytes of a message, and the chain that each reader checks.
+//! - [`delivery`]: one frame at a time, until it is known what became of it.
+//! - [`lease`]: how long a writer may answer, and a follower waits.
+//! - [`log`], [`follower`], [`place`], [`snapshots`]: `journal`'s interfaces over it.
+//! - [`stream`]: what it needs of a stream; [`nats`] has it from NATS JetStream.
+//!
+//! `docs/cluster.md` says what is promised; `tests/model` has a model of the protocol.
+
+#![forbid(unsafe_code)]
+
+mod context;
+mod delivery;
+mod follower;
+mod frame;
+mod lease;
+mod log;
+mod nats;
+mod place;
+mod snapshots;
+mod stream;
+
+pub use frame::{Damage, LogId, Nonce, Position};
+pub use lease::Timing;
+pub use nats::{Announcement, Finding, Member, Members, NatsLog, NatsOptions, NatsUrl, OpenError, Requirements};
+pub use place::{Membership, StreamPlace};
+pub use snapshots::Objects;
+pub use stream::{Answer, Appended, Extent, Found, Receive, Stream, Tick, Time, Unanswered};

@@ -1,0 +1,460 @@
+//! The writer of the log: batches to frames, one frame at a time, and the lease by which it may answer. Knows what is
+//! stored; refuses to know what a batch means and how a frame travels.
+
+use crate::context::Context;
+use crate::delivery::{Delivery, Outcome, Stored};
+use crate::follower::StreamFollower;
+use crate::frame::{self, Contents, Kind, Link};
+use crate::lease::{Timing, has_passed};
+use crate::stream::Tick;
+use journal::{Epoch, Failure, Follower, Log, Maintenance, Sequence};
+use parking_lot::{Mutex, MutexGuard};
+use std::collections::VecDeque;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+
+/// While more than this waits to be sent, the log has no room.
+const PENDING_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// How many places are remembered at which a snapshot may begin to be followed. If there are more, every second one is
+/// forgotten.
+const BOUNDARIES_MAX: usize = 4096;
+/// How long the end of the log may take.
+const CLOSES_WITHIN_NS: u64 = 10_000_000_000;
+
+/// A log that is written by this process.
+pub(crate) struct StreamLog {
+    context: Arc<Context>,
+    epoch: Epoch,
+    state: Mutex<State>,
+    delivery: OnceLock<Arc<Delivery>>,
+    tail: AtomicU64,
+    /// All batches up to here are stored.
+    stored: AtomicU64,
+    /// Until when this process may answer.
+    lease_until_ns: AtomicU64,
+    has_failed: AtomicBool,
+    has_room: AtomicBool,
+    watchers: Mutex<Vec<Arc<dyn Fn() + Send + Sync>>>,
+    itself: Weak<StreamLog>,
+}
+
+struct State {
+    /// The last frame that is stored.
+    link: Link,
+    /// The time of the last batch.
+    time_ms: u64,
+    /// Batches that are in no frame yet, as in a payload. The first may have begun in the frame before.
+    pending: Vec<u8>,
+    /// Where in `pending` each batch ends, counted from the beginning of the epoch.
+    ends: VecDeque<u64>,
+    /// How many bytes of batches are in frames, and how many of them are of batches that are complete there.
+    framed: u64,
+    whole: u64,
+    is_sending: bool,
+    /// When the last frame was first sent.
+    sent_ns: u64,
+    phase: Phase,
+    /// Something was appended after the end.
+    has_lost: bool,
+    /// Frames after which no batch is incomplete: a snapshot is followed from one of them.
+    boundaries: VecDeque<Link>,
+    bytes_since_forget: u64,
+}
+
+enum Phase {
+    Open,
+    /// When all is stored, the log is given up, for this member if it is named.
+    Closing {
+        successor: String,
+    },
+    Releasing,
+    Failed(Failure),
+}
+
+impl StreamLog {
+    /// Writes on behind the frame with which this process has taken the log over.
+    pub(crate) fn new(context: Arc<Context>, claimed: Stored, time_ms: u64, bytes_since_forget: u64) -> Arc<StreamLog> {
+        let Stored { link, first_sent_ns } = claimed;
+        let state = State {
+            link,
+            time_ms,
+            pending: Vec::new(),
+            ends: VecDeque::new(),
+            framed: 0,
+            whole: 0,
+            is_sending: false,
+            sent_ns: first_sent_ns,
+            phase: Phase::Open,
+            has_lost: false,
+            boundaries: VecDeque::from([link]),
+            bytes_since_forget,
+        };
+        let log = Arc::new_cyclic(|itself: &Weak<StreamLog>| StreamLog {
+            epoch: link.epoch,
+            state: Mutex::new(state),
+            delivery: OnceLock::new(),
+            tail: AtomicU64::new(link.sequence.0),
+            stored: AtomicU64::new(link.sequence.0),
+            lease_until_ns: AtomicU64::new(first_sent_ns + context.timing.lease_ns()),
+            has_failed: AtomicBool::new(false),
+            has_room: AtomicBool::new(true),
+            watchers: Mutex::default(),
+            itself: itself.clone(),
+            context,
+        });
+        let itself = log.itself.clone();
+        let done = move |outcome| {
+            if let Some(log) = itself.upgrade() {
+                log.on_outcome(outcome);
+            }
+        };
+        let Context { stream, log: id, timing, .. } = &*log.context;
+        let _ = log.delivery.set(Delivery::new(stream.clone(), *id, *timing, done));
+        let ticking: Arc<dyn Tick> = log.clone();
+        stream.tick(Arc::downgrade(&ticking));
+        log
+    }
+
+    fn timing(&self) -> &Timing {
+        &self.context.timing
+    }
+
+    /// Sends the next frame, if none is on the way and there is a reason to.
+    fn send_next(&self, state: &mut State) {
+        if state.is_sending {
+            return;
+        }
+        let now_ns = self.context.stream.now_ns();
+        match &state.phase {
+            Phase::Failed(_) | Phase::Releasing => {}
+            Phase::Closing { successor } if state.pending.is_empty() => {
+                let successor = successor.clone();
+                // IMPORTANT: before the frame is sent. Whoever reads it takes over at once.
+                self.lease_until_ns.store(0, Ordering::SeqCst);
+                state.phase = Phase::Releasing;
+                self.send_frame(state, now_ns, Kind::Release, 0, successor.into_bytes());
+            }
+            Phase::Open | Phase::Closing { .. } => {
+                if state.pending.is_empty() && !has_passed(now_ns, state.sent_ns, self.timing().beat) {
+                    return;
+                }
+                let (count, payload) = next_payload(state, self.context.stream.message_max() - frame::OVERHEAD);
+                self.send_frame(state, now_ns, Kind::Batches, count, payload);
+            }
+        }
+    }
+
+    fn send_frame(&self, state: &mut State, now_ns: u64, kind: Kind, count: u32, payload: Vec<u8>) {
+        let Context { log, partition, time, timing, .. } = &*self.context;
+        let time_ms = time.now_ms().max(state.link.time_ms);
+        let contents = Contents {
+            kind,
+            epoch: self.epoch,
+            nonce: state.link.nonce,
+            count,
+            time_ms,
+            ceiling_ms: (time_ms + timing.lease_ms()).max(state.link.ceiling_ms),
+            payload: &payload,
+        };
+        let (message, link) = frame::encode(*log, *partition, &state.link, &contents);
+        (state.is_sending, state.sent_ns) = (true, now_ns);
+        state.bytes_since_forget += message.len() as u64;
+        self.delivery.get().expect("it is set at the beginning").send(message, link);
+    }
+
+    fn on_outcome(&self, outcome: Outcome) {
+        {
+            let mut state = self.state.lock();
+            state.is_sending = false;
+            match outcome {
+                Outcome::Stored(stored) => self.on_stored(&mut state, stored),
+                Outcome::Fenced(by) => {
+                    let by = by.unwrap_or(self.epoch.next());
+                    self.fail(&mut state, Failure::Fenced { own: self.epoch, by });
+                }
+                Outcome::Damaged(damage) => {
+                    self.fail(&mut state, Failure::Damaged { detail: damage.to_string().into() });
+                }
+            }
+        }
+        self.notify();
+    }
+
+    fn on_stored(&self, state: &mut State, Stored { link, first_sent_ns }: Stored) {
+        state.link = link;
+        self.context.time.allow(link.ceiling_ms);
+        if state.is_at_boundary() {
+            state.boundaries.push_back(link);
+            if state.boundaries.len() > BOUNDARIES_MAX {
+                let mut number = 0;
+                state.boundaries.retain(|_| {
+                    number += 1;
+                    number % 2 == 1
+                });
+            }
+        }
+        match state.phase {
+            Phase::Releasing => self.fail(state, Failure::Closed),
+            _ => {
+                let until_ns = first_sent_ns + self.timing().lease_ns();
+                self.lease_until_ns.fetch_max(until_ns, Ordering::SeqCst);
+                self.stored.store(link.sequence.0, Ordering::SeqCst);
+                self.send_next(state);
+                self.note_room(state);
+            }
+        }
+        // IMPORTANT: after the lease was given up it must not come back.
+        if matches!(state.phase, Phase::Releasing | Phase::Failed(_)) {
+            self.lease_until_ns.store(0, Ordering::SeqCst);
+        }
+    }
+
+    fn fail(&self, state: &mut State, failure: Failure) {
+        if matches!(failure, Failure::Closed) {
+            self.stored.store(state.link.sequence.0, Ordering::SeqCst);
+        }
+        state.phase = Phase::Failed(failure);
+        state.pending = Vec::new();
+        state.ends.clear();
+        self.lease_until_ns.store(0, Ordering::SeqCst);
+        self.has_failed.store(true, Ordering::SeqCst);
+    }
+
+    fn note_room(&self, state: &State) {
+        self.has_room.store(state.pending.len() < PENDING_BYTES_MAX, Ordering::SeqCst);
+    }
+
+    fn notify(&self) {
+        let watchers = self.watchers.lock().clone();
+        watchers.iter().for_each(|notify| notify());
+    }
+
+    fn failure_of(state: &State) -> Option<&Failure> {
+        match &state.phase {
+            Phase::Failed(failure) => Some(failure),
+            Phase::Open | Phase::Closing { .. } | Phase::Releasing => None,
+        }
+    }
+
+    /// Waits until `is_done`, or the log has failed.
+    fn wait_until(&self, is_done: impl Fn(&State) -> bool) -> Result<(), Failure> {
+        loop {
+            {
+                let state = self.state.lock();
+                if is_done(&state) {
+                    return Ok(());
+                }
+                if let Some(failure) = StreamLog::failure_of(&state) {
+                    return Err(failure.clone());
+                }
+            }
+            self.context.stream.pause();
+        }
+    }
+
+    /// The newest frame that a reader may begin after, which has all batches up to `min` and no others before it.
+    pub(crate) fn boundary(&self, min: Sequence) -> Option<Link> {
+        let state = self.state.lock();
+        state.boundaries.iter().rev().find(|link| link.sequence <= min).copied()
+    }
+
+    /// Forgets where snapshots older than `min` would have begun.
+    fn forget_boundaries(state: &mut MutexGuard<'_, State>, min: Sequence) {
+        let keep_from = state.boundaries.iter().rposition(|link| link.sequence <= min).unwrap_or(0);
+        state.boundaries.drain(..keep_from);
+    }
+
+    /// Reads on behind the end, if the log was given up and nothing was appended since.
+    pub(crate) fn follow_on(&self) -> Option<Box<dyn Follower>> {
+        let state = self.state.lock();
+        let is_closed = matches!(state.phase, Phase::Failed(Failure::Closed)) && !state.has_lost;
+        let (link, time_ms) = (state.link, state.time_ms);
+        drop(state);
+        is_closed.then(|| Box::new(StreamFollower::after_release(&self.context, link, time_ms)) as Box<dyn Follower>)
+    }
+
+    pub(crate) fn link(&self) -> Link {
+        self.state.lock().link
+    }
+}
+
+impl State {
+    /// True when no batch is spread over the last frame and the next.
+    fn is_at_boundary(&self) -> bool {
+        self.framed == self.whole
+    }
+}
+
+/// As much of what is pending as fits into a frame, and how many batches end there.
+fn next_payload(state: &mut State, bytes_max: usize) -> (u32, Vec<u8>) {
+    let payload = if state.pending.len() <= bytes_max {
+        std::mem::take(&mut state.pending)
+    } else {
+        let rest = state.pending.split_off(bytes_max);
+        std::mem::replace(&mut state.pending, rest)
+    };
+    state.framed += payload.len() as u64;
+    let framed = state.framed;
+    let count = state.ends.iter().take_while(|end| **end <= framed).count();
+    state.whole = state.ends.drain(..count).last().unwrap_or(state.whole);
+    (count as u32, payload)
+}
+
+impl Log for StreamLog {
+    fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    fn append(&self, batch: &[u8], time_ms: u64) -> Sequence {
+        let mut state = self.state.lock();
+        match &state.phase {
+            Phase::Releasing | Phase::Failed(Failure::Closed) => {
+                state.has_lost = true;
+                return Sequence::LOST;
+            }
+            // It never becomes durable.
+            Phase::Failed(_) => {}
+            Phase::Open | Phase::Closing { .. } => {
+                state.time_ms = state.time_ms.max(time_ms);
+                let time_ms = state.time_ms;
+                frame::encode_batch(&mut state.pending, time_ms, batch);
+                let end = state.framed + state.pending.len() as u64;
+                state.ends.push_back(end);
+                if state.pending.len() >= PENDING_BYTES_MAX {
+                    self.note_room(&state);
+                }
+            }
+        }
+        Sequence(self.tail.fetch_add(1, Ordering::SeqCst) + 1)
+    }
+
+    fn tail(&self) -> Sequence {
+        Sequence(self.tail.load(Ordering::SeqCst))
+    }
+
+    fn written(&self) -> Sequence {
+        Sequence(self.stored.load(Ordering::SeqCst))
+    }
+
+    fn durable(&self) -> Sequence {
+        self.written()
+    }
+
+    fn write(&self, upto: Sequence) -> Result<(), Failure> {
+        if self.written() >= upto && !self.has_failed() {
+            return Ok(());
+        }
+        let mut state = self.state.lock();
+        if let Some(failure) = StreamLog::failure_of(&state) {
+            return Err(failure.clone());
+        }
+        self.send_next(&mut state);
+        Ok(())
+    }
+
+    fn request_sync(&self) {}
+
+    fn wait_durable(&self, upto: Sequence) -> Result<(), Failure> {
+        self.write(upto)?;
+        self.wait_until(|state| state.link.sequence >= upto)
+    }
+
+    fn watch(&self, notify: Box<dyn Fn() + Send + Sync>) {
+        self.watchers.lock().push(notify.into());
+    }
+
+    fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Relaxed)
+    }
+
+    fn failure(&self) -> Option<Failure> {
+        StreamLog::failure_of(&self.state.lock()).cloned()
+    }
+
+    fn is_fenced_now(&self) -> bool {
+        self.has_failed() && self.fenced_by().is_some()
+    }
+
+    fn may_answer(&self) -> bool {
+        self.context.stream.now_ns() < self.lease_until_ns.load(Ordering::SeqCst)
+    }
+
+    fn has_room(&self) -> bool {
+        self.has_room.load(Ordering::Relaxed)
+    }
+
+    fn close(&self) -> Result<(), Failure> {
+        {
+            let mut state = self.state.lock();
+            if let Some(failure) = StreamLog::failure_of(&state) {
+                return Err(failure.clone());
+            }
+            if let Phase::Open = state.phase {
+                let successor = std::mem::take(&mut *self.context.successor.lock());
+                state.phase = Phase::Closing { successor };
+            }
+            self.send_next(&mut state);
+        }
+        let began_ns = self.context.stream.now_ns();
+        let is_late = |stream: &dyn crate::stream::Stream| stream.now_ns() > began_ns + CLOSES_WITHIN_NS;
+        let is_over = |state: &State| StreamLog::failure_of(state).is_some() || is_late(&*self.context.stream);
+        self.wait_until(is_over)?;
+        match self.failure() {
+            Some(Failure::Closed) => Ok(()),
+            Some(failure) => Err(failure),
+            None => {
+                let late = io::Error::new(io::ErrorKind::TimedOut, "the stream does not answer");
+                let failure = Failure::io(journal::Operation::Write, &self.context.name, &late);
+                self.fail(&mut self.state.lock(), failure.clone());
+                Err(failure)
+            }
+        }
+    }
+}
+
+impl Maintenance for StreamLog {
+    /// A log that has failed belongs to another writer, or is damaged: neither is mended by a new beginning here.
+    fn restart(&self) -> Result<(), Failure> {
+        match self.failure() {
+            Some(failure) => Err(failure),
+            None => Ok(()),
+        }
+    }
+
+    fn accept(&self, _snapshot_min: Sequence) -> Result<(), Failure> {
+        self.restart()
+    }
+
+    fn forget(&self, upto: Sequence) -> Result<(), Failure> {
+        let kept = self.context.kept_from.load(Ordering::SeqCst);
+        let mut state = self.state.lock();
+        if let Some(failure) = StreamLog::failure_of(&state) {
+            return Err(failure.clone());
+        }
+        StreamLog::forget_boundaries(&mut state, upto);
+        state.bytes_since_forget = 0;
+        drop(state);
+        if kept > 0 {
+            // If it is not done, the next one does it.
+            self.context.stream.purge(kept, Box::new(|_| {}));
+        }
+        Ok(())
+    }
+
+    fn bytes(&self) -> u64 {
+        self.state.lock().bytes_since_forget
+    }
+
+    fn bytes_since_forget(&self) -> u64 {
+        self.state.lock().bytes_since_forget
+    }
+}
+
+impl Tick for StreamLog {
+    fn tick(&self) {
+        self.send_next(&mut self.state.lock());
+        // Replies that wait for a lease, and a lease that has ended, are looked at.
+        self.notify();
+    }
+}

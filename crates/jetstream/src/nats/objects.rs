@@ -1,0 +1,79 @@
+//! Objects in a bucket of NATS. Knows NATS; refuses to know what they contain.
+
+use super::connection::Connection;
+use crate::snapshots::Objects;
+use async_nats::jetstream::object_store::{ObjectMetadata, ObjectStore};
+use futures_util::StreamExt;
+use std::io;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+use tokio::io::AsyncReadExt;
+
+/// How long one object may take.
+const DONE_WITHIN: Duration = Duration::from_secs(30);
+
+/// The bucket of a log.
+pub(super) struct NatsObjects {
+    pub(super) connection: Arc<Connection>,
+    pub(super) bucket: ObjectStore,
+}
+
+impl NatsObjects {
+    /// Runs a request on the runtime of the connection and waits for it.
+    fn wait<T: Send + 'static>(
+        &self,
+        name: &str,
+        done: impl Future<Output = Result<T, async_nats::Error>> + Send + 'static,
+    ) -> io::Result<T> {
+        let (send, result) = mpsc::channel();
+        self.connection.runtime.spawn(async move {
+            let done = tokio::time::timeout(DONE_WITHIN, done).await;
+            // Whoever waited may be gone.
+            let _ = send.send(done);
+        });
+        match result.recv() {
+            Ok(Ok(done)) => done.map_err(|error| io::Error::other(format!("{name}: {error}"))),
+            Ok(Err(_)) => Err(io::Error::new(io::ErrorKind::TimedOut, format!("{name}: NATS does not answer"))),
+            Err(_) => Err(io::Error::other("the connection to NATS is closed")),
+        }
+    }
+}
+
+impl Objects for NatsObjects {
+    fn put(&self, name: &str, bytes: Vec<u8>) -> io::Result<()> {
+        let bucket = self.bucket.clone();
+        let chunk_size = Some(self.connection.client.max_payload().clamp(64 * 1024, 1024 * 1024) / 2);
+        let metadata = ObjectMetadata { name: name.to_owned(), chunk_size, ..ObjectMetadata::default() };
+        self.wait(name, async move {
+            bucket.put(metadata, &mut bytes.as_slice()).await?;
+            Ok(())
+        })
+    }
+
+    fn get(&self, name: &str) -> io::Result<Vec<u8>> {
+        let (bucket, wanted) = (self.bucket.clone(), name.to_owned());
+        self.wait(name, async move {
+            let mut object = bucket.get(&wanted).await?;
+            let mut bytes = Vec::with_capacity(object.info().size);
+            object.read_to_end(&mut bytes).await?;
+            Ok(bytes)
+        })
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        let (bucket, unwanted) = (self.bucket.clone(), name.to_owned());
+        self.wait(name, async move { Ok(bucket.delete(&unwanted).await?) })
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        let bucket = self.bucket.clone();
+        self.wait("the list of objects", async move {
+            let mut list = bucket.list().await?;
+            let mut names = Vec::new();
+            while let Some(object) = list.next().await {
+                names.push(object?.name);
+            }
+            Ok(names)
+        })
+    }
+}

@@ -1,0 +1,275 @@
+//! The log as a place that several processes use, and what a start reads of it. Knows the order of snapshot and frames;
+//! refuses to know how they are stored.
+
+use crate::context::Context;
+use crate::follower::StreamFollower;
+use crate::frame::{Damage, Link, LogId};
+use crate::lease::Timing;
+use crate::log::StreamLog;
+use crate::snapshots::{self, Objects, StreamSnapshotReader, StreamSnapshots};
+use crate::stream::{Extent, Stream, Time, Unanswered};
+use journal::{
+    Batch, Claim, Failure, Follow, Follower, History, LockError, LogPlace, OpenedLog, Operation, ReadProgress,
+    ReadSnapshot, Reading, RecoveryError, SnapshotInfo, StoredPart, Warning,
+};
+use parking_lot::Mutex;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+/// How long the stream may take to say where it ends, or to deliver the next message, while data is read.
+const ANSWERS_WITHIN_NS: u64 = 10_000_000_000;
+
+/// How a process uses the log.
+pub struct Membership {
+    /// What the log is called, for messages.
+    pub name: String,
+    pub log: LogId,
+    pub partition: u32,
+    /// The name of this process among those that use the log.
+    pub member: String,
+    /// Where clients reach this process.
+    pub address: String,
+    pub timing: Timing,
+}
+
+/// A log on a stream, as one process uses it.
+pub struct StreamPlace {
+    context: Arc<Context>,
+}
+
+impl StreamPlace {
+    pub fn new(
+        membership: Membership,
+        stream: Arc<dyn Stream>,
+        objects: Arc<dyn Objects>,
+        time: Arc<dyn Time>,
+    ) -> StreamPlace {
+        let Membership { name, log, partition, member, address, timing } = membership;
+        let context = Context {
+            name,
+            stream,
+            objects,
+            time,
+            log,
+            partition,
+            timing,
+            member,
+            address: Mutex::new(address),
+            writer: Mutex::default(),
+            successor: Mutex::default(),
+            kept_from: AtomicU64::new(crate::context::NOTHING_KEPT),
+        };
+        StreamPlace { context: Arc::new(context) }
+    }
+}
+
+impl Context {
+    /// A log that this process writes, with its snapshots.
+    pub(crate) fn opened(self: &Arc<Context>, log: Arc<StreamLog>) -> OpenedLog {
+        let snapshots = StreamSnapshots { context: self.clone(), log: Arc::downgrade(&log) };
+        let closed = log.clone();
+        OpenedLog {
+            log: log.clone(),
+            maintenance: log,
+            snapshots: Arc::new(snapshots),
+            follow_on: Box::new(move || closed.follow_on()),
+        }
+    }
+
+    /// Where the stream begins and ends.
+    fn extent(&self) -> Result<Extent, RecoveryError> {
+        let found: Arc<Mutex<Option<Result<Extent, Unanswered>>>> = Arc::default();
+        let began_ns = self.stream.now_ns();
+        loop {
+            let answer = found.clone();
+            self.stream.extent(Box::new(move |extent| *answer.lock() = Some(extent)));
+            let answer = loop {
+                if let Some(answer) = found.lock().take() {
+                    break answer;
+                }
+                if self.stream.now_ns() - began_ns > ANSWERS_WITHIN_NS {
+                    break Err(Unanswered::new("the stream does not answer"));
+                }
+                self.stream.pause();
+            };
+            match answer {
+                Ok(extent) => return Ok(extent),
+                Err(unanswered) if unanswered.is_gone => return Err(self.damaged(&unanswered.reason)),
+                Err(unanswered) if self.stream.now_ns() - began_ns > ANSWERS_WITHIN_NS => {
+                    return Err(self.unreachable(&unanswered.reason));
+                }
+                Err(_) => self.stream.pause(),
+            }
+        }
+    }
+
+    fn unreachable(&self, reason: &str) -> RecoveryError {
+        let source = io::Error::new(io::ErrorKind::TimedOut, reason.to_owned());
+        Failure::io(Operation::Read, &self.name, &source).into()
+    }
+
+    pub(crate) fn damaged(&self, reason: &str) -> RecoveryError {
+        Failure::Damaged { detail: format!("{}: {reason}", self.name).into() }.into()
+    }
+}
+
+impl LogPlace for StreamPlace {
+    fn name(&self) -> String {
+        self.context.name.clone()
+    }
+
+    /// Nothing is locked: the stream decides, at the first frame of an epoch, who writes.
+    fn acquire(&self, _claim: Claim) -> Result<(), LockError> {
+        Ok(())
+    }
+
+    fn release(&self) {}
+
+    fn read(&self) -> Result<Box<dyn Reading>, RecoveryError> {
+        self.read_live()
+    }
+
+    fn read_live(&self) -> Result<Box<dyn Reading>, RecoveryError> {
+        Ok(Box::new(StreamReading::new(&self.context)?))
+    }
+
+    fn elects(&self) -> bool {
+        true
+    }
+
+    fn name_successor(&self, member: &str) {
+        *self.context.successor.lock() = member.to_owned();
+    }
+
+    fn writer(&self) -> Option<String> {
+        Some(self.context.writer.lock().clone()).filter(|writer| !writer.is_empty())
+    }
+}
+
+/// What is stored, being read from the newest snapshot on.
+struct StreamReading {
+    context: Arc<Context>,
+    snapshot: Option<StreamSnapshotReader>,
+    follower: StreamFollower,
+    /// Where the stream ended when reading began.
+    end: u64,
+    batch: Option<Batch>,
+}
+
+impl StreamReading {
+    fn new(context: &Arc<Context>) -> Result<StreamReading, RecoveryError> {
+        let snapshot = snapshots::newest(context)?;
+        let link = snapshot.as_ref().map_or(Link::START, StreamSnapshotReader::link);
+        let Extent { first, last } = context.extent()?;
+        // IMPORTANT: a log that has lost its end, or its beginning, must not be taken for a short one.
+        if last < link.position {
+            return Err(context.damaged(&Damage::Lost { last, needed: link.position }.to_string()));
+        }
+        if last > 0 && first > link.position + 1 {
+            return Err(context.damaged(&Damage::Purged { first, needed: link.position + 1 }.to_string()));
+        }
+        let follower = StreamFollower::new(context, link);
+        Ok(StreamReading { context: context.clone(), snapshot, follower, end: last, batch: None })
+    }
+
+    /// The next batch, up to where the stream ended when reading began.
+    fn advance(&mut self) -> Result<Option<Batch>, RecoveryError> {
+        let mut waits_since_ns = self.context.stream.now_ns();
+        loop {
+            let before = self.follower.link().position;
+            if let Some(batch) = self.follower.try_next()? {
+                return Ok(Some(batch));
+            }
+            let position = self.follower.link().position;
+            if position >= self.end {
+                break;
+            }
+            if position > before {
+                waits_since_ns = self.context.stream.now_ns();
+            }
+            if self.context.stream.now_ns() - waits_since_ns > ANSWERS_WITHIN_NS {
+                return Err(self.context.unreachable("no more messages are delivered"));
+            }
+            self.context.stream.pause();
+        }
+        // What the snapshot contains was acknowledged.
+        if let Some(snapshot) = &self.snapshot
+            && self.follower.link().sequence < snapshot.info().max
+        {
+            let reason = format!(
+                "the snapshot has batch {}, and the stream ends with batch {}: part of the log is lost",
+                snapshot.info().max,
+                self.follower.link().sequence
+            );
+            return Err(self.context.damaged(&reason));
+        }
+        Ok(None)
+    }
+}
+
+impl History for StreamReading {
+    fn snapshot(&self) -> Option<&SnapshotInfo> {
+        self.snapshot.as_ref().map(ReadSnapshot::info)
+    }
+
+    fn meta(&self) -> Option<&[u8]> {
+        self.snapshot.as_ref().map(ReadSnapshot::meta)
+    }
+
+    fn next_part(&mut self) -> Result<Option<StoredPart<'_>>, RecoveryError> {
+        match &mut self.snapshot {
+            Some(snapshot) => Ok(snapshot.next_part()?),
+            None => Ok(None),
+        }
+    }
+
+    fn next_batch(&mut self) -> Result<Option<Batch<&[u8]>>, RecoveryError> {
+        self.batch = self.advance()?;
+        Ok(self.batch.as_ref().map(|Batch { epoch, sequence, time_ms, payload }| Batch {
+            epoch: *epoch,
+            sequence: *sequence,
+            time_ms: *time_ms,
+            payload: payload.as_slice(),
+        }))
+    }
+
+    fn reached(&self) -> journal::Sequence {
+        self.follower.reached()
+    }
+
+    fn progress(&self) -> ReadProgress {
+        let (read, total) =
+            self.snapshot.as_ref().map_or((0, 0), |snapshot| (snapshot.bytes_read(), snapshot.info().bytes));
+        // The stream says how many messages there are, not how long they are.
+        let bytes = self.follower.bytes();
+        let (position, begin) =
+            (self.follower.link().position, self.snapshot.as_ref().map_or(0, |s| s.link().position));
+        let expected = match position - begin {
+            0 => 0,
+            passed => bytes / passed * (self.end.saturating_sub(begin)),
+        };
+        ReadProgress { bytes_read: read + bytes, bytes_total: total + expected.max(bytes) }
+    }
+
+    fn warnings(&self) -> &[Warning] {
+        &[]
+    }
+}
+
+impl Reading for StreamReading {
+    fn into_log(mut self: Box<Self>) -> Result<OpenedLog, RecoveryError> {
+        while self.next_batch()?.is_some() {}
+        let mut follower = Box::new(self.follower);
+        follower.begin_epoch()?;
+        match follower.try_next()? {
+            Some(_) => Err(RecoveryError::Unfinished),
+            None => follower.into_log(),
+        }
+    }
+
+    fn into_follower(mut self: Box<Self>) -> Result<Box<dyn Follower>, RecoveryError> {
+        self.follower.note_applied();
+        Ok(Box::new(self.follower))
+    }
+}

@@ -1,0 +1,170 @@
+//! The servers that share a log on several machines, as one of them sees the others. Knows what they say of themselves; who
+//! writes is decided in the log alone.
+
+use super::keeper::Keeper;
+use super::roles::Order;
+use crate::platform::clock::SystemClock;
+use anyhow::{Context, Result};
+use engine::persistence::{FollowerReport, WriterReport};
+use engine::{Persistence, Settings};
+use jetstream::{
+    Announcement, Member, Members, Membership, NatsLog, NatsOptions, NatsUrl, Requirements, StreamPlace, Timing,
+};
+use journal::LogPlace;
+use std::path::PathBuf;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+/// How long the writer may take to say that it hands the log over.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
+
+/// The other servers.
+pub(crate) struct Cluster {
+    log: NatsLog,
+    members: Arc<Members>,
+    place: Arc<StreamPlace>,
+}
+
+impl Cluster {
+    /// Joins the servers of a log; makes it if there is none.
+    pub(crate) fn join(url: &NatsUrl, settings: &Settings, clock: &Arc<SystemClock>) -> Result<Arc<Cluster>> {
+        let log = NatsLog::open(options(url, settings)).context("the log cannot be opened")?;
+        let membership = Membership {
+            name: url.to_string(),
+            log: log.id,
+            partition: 0,
+            member: log.member.clone(),
+            address: address(&log, settings),
+            timing: Timing::DEFAULT,
+        };
+        let place = Arc::new(StreamPlace::new(membership, log.stream(), log.objects(), clock.clone()));
+        Ok(Arc::new(Cluster { members: log.members(), log, place }))
+    }
+
+    pub(crate) fn place(&self) -> Arc<dyn LogPlace> {
+        self.place.clone()
+    }
+
+    /// Tells the others of this server from now on, listens to them, and hands the log over to one that asks for it.
+    pub(crate) fn begin(self: &Arc<Cluster>, keeper: &Arc<Keeper>) {
+        let (said_of, cluster) = (keeper.clone(), self.clone());
+        let say = move || {
+            let settings = &said_of.settings;
+            let is_writer = said_of.journal().is_some();
+            Announcement {
+                id: cluster.log.member.clone(),
+                host: host(&cluster.log, settings),
+                port: settings.client_port(),
+                sentinel_port: 0,
+                is_writer,
+                epoch: said_of.journal().map_or(0, |journal| journal.epoch().0),
+                sequence: if is_writer { said_of.tail() } else { said_of.roles.applied() },
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+            }
+        };
+        let heard = keeper.clone();
+        self.log.announce(say, move || heard.notify_workers());
+        let (keeper, place) = (keeper.clone(), self.place.clone());
+        self.log.serve_requests(move |member| {
+            let writes = keeper.journal().is_some() && !keeper.roles.follows();
+            if writes {
+                tracing::info!(member, "another server asks for the log");
+                place.name_successor(member);
+                // Whether it is given is seen in the log.
+                keeper.roles.give(Order::HandOver { answer: mpsc::channel().0 });
+            }
+            writes
+        });
+    }
+
+    /// Asks the writer for the log. Without an answer it is taken when the writer has been silent for long enough.
+    pub(super) fn ask_for_log(&self) {
+        if let Err(reason) = self.log.ask_for_log(ANSWERS_WITHIN) {
+            tracing::warn!(reason, "the writer does not answer: its lease has to end first");
+        }
+    }
+
+    /// Names the member that takes the log when it is given up: the one at this address, or the one that is furthest.
+    pub(super) fn name_successor(&self, at: Option<&(String, u16)>) -> Result<(), String> {
+        let is_meant = |member: &Member| {
+            at.is_none_or(|(host, port)| {
+                member.said.port == *port && (member.said.host == *host || host == "localhost")
+            })
+        };
+        let followers = self.members.list().into_iter().filter(|member| !member.said.is_writer).filter(is_meant);
+        let chosen = followers.max_by_key(|member| member.said.sequence);
+        let chosen = chosen.ok_or("FAILOVER requires connected replicas.")?;
+        self.place.name_successor(&chosen.said.id);
+        Ok(())
+    }
+
+    /// What a writer knows of the followers.
+    pub(super) fn followers(&self) -> Vec<FollowerReport> {
+        let report = |member: Member| FollowerReport {
+            host: member.said.host,
+            port: member.said.port,
+            sequence: member.said.sequence,
+            silent_ms: member.heard.elapsed().as_millis() as u64,
+        };
+        self.members.list().into_iter().filter(|member| !member.said.is_writer).map(report).collect()
+    }
+
+    /// What a follower knows of the writer, and the newest batch of that.
+    pub(super) fn writer(&self) -> (WriterReport, u64) {
+        let writers = self.members.list().into_iter().filter(|member| member.said.is_writer);
+        match writers.max_by_key(|member| member.said.epoch) {
+            Some(Member { said, heard }) => {
+                let report = WriterReport {
+                    host: said.host,
+                    port: said.port,
+                    is_connected: true,
+                    silent_ms: heard.elapsed().as_millis() as u64,
+                    ..WriterReport::default()
+                };
+                (report, said.sequence)
+            }
+            None => {
+                // The log names it, but it is not heard of.
+                let named = self.place.writer().unwrap_or_default();
+                let mut words = named.split(' ').skip(1);
+                let host = words.next().unwrap_or_default().to_owned();
+                let port = words.next().and_then(|port| port.parse().ok()).unwrap_or(0);
+                (WriterReport { host, port, ..WriterReport::default() }, 0)
+            }
+        }
+    }
+}
+
+/// Where clients reach this server: its name or address, as others see it.
+fn host(log: &NatsLog, settings: &Settings) -> String {
+    let bound = settings.bind();
+    let only: Vec<&str> = bound.split_whitespace().map(|address| address.trim_start_matches('-')).collect();
+    let any = |address: &&str| matches!(*address, "*" | "0.0.0.0" | "::" | "::*");
+    match only.as_slice() {
+        // It is reached nowhere else.
+        [first, ..] if !only.iter().any(|address| any(address)) && !first.is_empty() => (*first).to_owned(),
+        _ => log.local_address().map_or_else(|| "127.0.0.1".to_owned(), |address| address.to_string()),
+    }
+}
+
+fn address(log: &NatsLog, settings: &Settings) -> String {
+    format!("{} {}", host(log, settings), settings.client_port())
+}
+
+fn options(url: &NatsUrl, settings: &Settings) -> NatsOptions {
+    let file = |path: Arc<str>| (!path.is_empty()).then(|| PathBuf::from(&*path));
+    let monitoring = settings.log_monitoring();
+    let monitoring = monitoring.split([',', ' ']).filter(|url| !url.is_empty()).map(str::to_owned).collect();
+    NatsOptions {
+        url: url.clone(),
+        credentials: file(settings.log_credentials()),
+        nkey: file(settings.log_nkey()),
+        tls_ca: file(settings.log_tls_ca_cert_file()),
+        tls_certificate: file(settings.log_tls_cert_file()).zip(file(settings.log_tls_key_file())),
+        requirements: Requirements {
+            replicas: settings.log_replicas(),
+            monitoring,
+            allow_unsafe_sync: settings.log_unsafe_sync(),
+        },
+    }
+}
