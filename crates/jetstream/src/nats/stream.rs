@@ -105,6 +105,10 @@ impl Stream for NatsStream {
         self.connection.ticking.lock().push(ticking);
     }
 
+    fn tick_after(&self, after: Duration, ticking: Weak<dyn Tick>) {
+        self.connection.alarm.set(after, ticking);
+    }
+
     fn pause(&self) {
         std::thread::sleep(PAUSE);
     }
