@@ -135,7 +135,7 @@ fn handle_within_limit(
     let is_too_long = out.len().saturating_sub(reply_at) > call.client.reply_bytes_max;
     let has_ended = !matches!(call.after, After::Again | After::Detach(_));
     match result.is_ok() && has_ended && is_too_long {
-        true => reply_limit::pass(call.worker, call.client, call.row),
+        true => reply_limit::pass(call.worker, call.client, call.row, call.request),
         false => result,
     }
 }
