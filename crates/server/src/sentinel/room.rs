@@ -64,13 +64,8 @@ impl Room {
     }
 
     fn publish(&self, message: Rc<Message>) {
-        for place in self.connections.borrow().values().filter(|place| place.listens.get()) {
-            let mut messages = place.messages.borrow_mut();
-            if messages.as_ref().is_some_and(|messages| messages.try_send(message.clone()).is_err()) {
-                // It does not read: its connection ends when it has no sender.
-                *messages = None;
-            }
-        }
+        let connections = self.connections.borrow();
+        connections.values().filter(|place| place.listens.get()).for_each(|place| place.offer(&message));
     }
 
     pub(super) fn connections(&self) -> usize {
@@ -89,15 +84,10 @@ impl Room {
                 place.task.borrow().iter().for_each(AbortHandle::abort);
             }
         }
-        let (send, receive) = mpsc::channel(UNREAD_MESSAGES_MAX);
         let id = self.last_id.get() + 1;
         self.last_id.set(id);
-        let place = Rc::new(Place {
-            messages: RefCell::new(Some(send)),
-            listens: Cell::new(false),
-            active: Cell::new(Instant::now()),
-            task: RefCell::default(),
-        });
+        let (place, receive) = Place::new();
+        let place = Rc::new(place);
         connections.insert(id, place.clone());
         Some((id, place, receive))
     }
@@ -108,7 +98,44 @@ impl Room {
 }
 
 impl Place {
+    fn new() -> (Place, mpsc::Receiver<Rc<Message>>) {
+        let (send, receive) = mpsc::channel(UNREAD_MESSAGES_MAX);
+        let place = Place {
+            messages: RefCell::new(Some(send)),
+            listens: Cell::new(false),
+            active: Cell::new(Instant::now()),
+            task: RefCell::default(),
+        };
+        (place, receive)
+    }
+
+    /// Passes a message on. A connection whose client does not read has no sender from then on, and ends.
+    fn offer(&self, message: &Rc<Message>) {
+        let mut messages = self.messages.borrow_mut();
+        if messages.as_ref().is_some_and(|messages| messages.try_send(message.clone()).is_err()) {
+            *messages = None;
+        }
+    }
+
     pub(super) fn set_task(&self, task: AbortHandle) {
         *self.task.borrow_mut() = Some(task);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_that_does_not_read_gets_no_more_messages() {
+        let (place, mut receive) = Place::new();
+        let message = Rc::new(Message { channel: "+sdown", payload: String::new() });
+        (0..UNREAD_MESSAGES_MAX).for_each(|_| place.offer(&message));
+        assert!(receive.try_recv().is_ok());
+        // There is room for one again.
+        (0..10).for_each(|_| place.offer(&message));
+        let left = std::iter::from_fn(|| receive.try_recv().ok()).count();
+        assert_eq!(left, UNREAD_MESSAGES_MAX);
+        assert_eq!(receive.try_recv(), Err(mpsc::error::TryRecvError::Disconnected));
     }
 }

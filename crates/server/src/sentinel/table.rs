@@ -61,18 +61,20 @@ pub(super) const COMMANDS: &[Row] = &[
 
 #[cfg(test)]
 mod tests {
+    use super::super::command::Cx;
     use super::*;
+    use engine::error::CommandResult;
 
     #[test]
-    fn rows_are_in_order_and_containers_have_no_handler_of_their_own() {
+    fn rows_are_in_order_and_containers_need_a_subcommand() {
         let sorted = |rows: &[Row]| rows.is_sorted_by_key(|row| row.name);
         assert!(sorted(COMMANDS));
+        let unreachable: fn(&mut Cx<'_>) -> CommandResult = client::unreachable;
         for row in COMMANDS {
             assert!(sorted(row.subcommands), "{}", row.name);
-            assert_eq!(
-                row.handler as usize == client::unreachable as usize,
-                row.arity == -2 && !row.subcommands.is_empty()
-            );
+            if std::ptr::fn_addr_eq(row.handler, unreachable) {
+                assert!(row.arity == -2 && !row.subcommands.is_empty(), "{}", row.name);
+            }
         }
     }
 }
