@@ -26,6 +26,11 @@ async function freePort() {
   return port;
 }
 
+// A test that takes too long is ended, and its servers with it.
+const processes = new Set();
+process.once('SIGTERM', () => process.exit(1));
+process.on('exit', () => processes.forEach((started) => started.kill('SIGKILL')));
+
 class Member {
   static async start(...args) {
     const member = new Member();
@@ -33,6 +38,7 @@ class Member {
     member.sentinelPort = await freePort();
     const ports = ['--port', String(member.port), '--sentinel-port', String(member.sentinelPort)];
     member.process = spawn(process.env.HOLDFAST_BIN, ['--bind', '127.0.0.1', ...ports, ...args], { stdio: 'ignore' });
+    processes.add(member.process);
     member.client = new Redis(member.port, '127.0.0.1', { maxRetriesPerRequest: null, retryStrategy: () => 20 });
     member.client.on('error', () => {});
     await member.client.ping();
@@ -48,6 +54,7 @@ class Member {
     const ended = once(this.process, 'exit');
     this.process.kill('SIGKILL');
     await ended;
+    processes.delete(this.process);
   }
 }
 

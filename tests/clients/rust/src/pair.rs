@@ -47,7 +47,9 @@ impl Member {
             .spawn()
             .expect("it can be started");
         let member = Member { port, sentinel_port, process };
-        eventually("the server answers", || member.connect().and_then(|mut connection| connection.ping::<()>()).is_ok());
+        eventually("the server answers", || {
+            member.connect().and_then(|mut connection| connection.ping::<()>()).is_ok()
+        });
         member
     }
 
