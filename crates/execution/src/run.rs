@@ -179,7 +179,7 @@ fn subcommand(container: &'static CommandRow, request: Request<'_>) -> Result<&'
 /// The error for an unknown command, in Redis's words: the name and the beginning of the arguments, cut to a readable
 /// length.
 #[cold]
-fn unknown_command(request: Request<'_>) -> CommandError {
+pub fn unknown_command(request: Request<'_>) -> CommandError {
     let shown = |bytes: &[u8], max: usize| {
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(max)]).into_owned();
         text.replace(['\r', '\n'], " ")

@@ -377,7 +377,7 @@ fn stats(lines: &mut Lines, cx: &ReadCx<'_>) {
 }
 
 fn replication(lines: &mut Lines, cx: &ReadCx<'_>) {
-    let Replication { role, sequence, hands_over } = cx.server().persistence.replication();
+    let Replication { role, sequence, hands_over, .. } = cx.server().persistence.replication();
     let followers = match &role {
         Role::Writer { followers } => followers.as_slice(),
         Role::Follower(writer) => {
