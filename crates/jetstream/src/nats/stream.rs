@@ -50,12 +50,7 @@ impl Stream for NatsStream {
             headers.insert("Nats-Expected-Stream", connection.url.stream());
             let request = Request::new().headers(headers).payload(message).timeout(Some(ANSWERS_WITHIN));
             let reply = connection.client.send_request(connection.subject.clone(), request).await;
-            let reply = parse(&reply.map_err(unanswered)?.payload)?;
-            match reply.get("seq").and_then(Value::as_u64) {
-                Some(position) => Ok(Appended::At(position)),
-                None if WRONG_LAST_SEQUENCE.contains(&error_number(&reply)) => Ok(Appended::Conflict),
-                None => Err(refused(&reply)),
-            }
+            appended(&parse(&reply.map_err(unanswered)?.payload)?)
         });
     }
 
@@ -204,6 +199,21 @@ pub(super) async fn ask(connection: &Connection, what: &str, asked: &Value) -> R
     }
 }
 
+/// What the answer to an append says.
+fn appended(reply: &Value) -> Result<Appended, Unanswered> {
+    // IMPORTANT: first. Servers of a cluster put a position of 0 beside an error.
+    if reply.get("error").is_some() {
+        return match WRONG_LAST_SEQUENCE.contains(&error_number(reply)) {
+            true => Ok(Appended::Conflict),
+            false => Err(refused(reply)),
+        };
+    }
+    match reply.get("seq").and_then(Value::as_u64) {
+        Some(position) => Ok(Appended::At(position)),
+        None => Err(Unanswered::new("NATS has answered an append without a position")),
+    }
+}
+
 fn parse(payload: &[u8]) -> Result<Value, Unanswered> {
     serde_json::from_slice(payload).map_err(|_| Unanswered::new("NATS has answered something that is no JSON"))
 }
@@ -220,4 +230,26 @@ fn refused(reply: &Value) -> Unanswered {
 
 pub(super) fn unanswered(error: impl std::fmt::Display) -> Unanswered {
     Unanswered::new(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_beside_a_position_is_an_error() {
+        let read = |text: &str| appended(&parse(text.as_bytes()).unwrap());
+        assert_eq!(read(r#"{"stream":"S","seq":7}"#), Ok(Appended::At(7)));
+        // A single server, and one of a cluster.
+        for more in ["", r#","stream":"S","seq":0"#] {
+            for number in WRONG_LAST_SEQUENCE {
+                let text =
+                    format!(r#"{{"error":{{"code":400,"err_code":{number},"description":"wrong last"}}{more}}}"#);
+                assert_eq!(read(&text), Ok(Appended::Conflict), "{text}");
+            }
+            let full = format!(r#"{{"error":{{"code":503,"err_code":10023,"description":"full"}}{more}}}"#);
+            assert!(read(&full).is_err_and(|unanswered| !unanswered.is_gone), "{full}");
+        }
+        assert!(read("{}").is_err());
+    }
 }
