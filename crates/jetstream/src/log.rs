@@ -13,6 +13,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 
 /// While more than this waits to be sent, the log has no room.
 const PENDING_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -183,6 +184,7 @@ impl StreamLog {
 
     fn on_stored(&self, state: &mut State, Stored { link, first_sent_ns }: Stored) {
         state.link = link;
+        self.context.seen.note(&link, self.context.stream.now_ns());
         self.context.time.allow(link.ceiling_ms);
         if state.is_at_boundary() {
             state.boundaries.push_back(link);
@@ -378,6 +380,11 @@ impl Log for StreamLog {
 
     fn may_answer(&self) -> bool {
         self.context.stream.now_ns() < self.lease_until_ns.load(Ordering::SeqCst)
+    }
+
+    fn lease_left(&self) -> Option<Duration> {
+        let until_ns = self.lease_until_ns.load(Ordering::SeqCst);
+        Some(Duration::from_nanos(until_ns.saturating_sub(self.context.stream.now_ns())))
     }
 
     fn has_room(&self) -> bool {

@@ -35,7 +35,7 @@ const CHECK_EVERY: Duration = Duration::from_secs(30);
 const ANNOUNCE_EVERY: Duration = Duration::from_millis(10);
 const ANNOUNCE_AT_LEAST_EVERY: Duration = Duration::from_millis(1000);
 /// The id of the log, among the properties of the stream, and as an object of the bucket.
-const LOG_ID: &str = "holdfast-log";
+pub(super) const LOG_ID: &str = "holdfast-log";
 /// How often NATS is asked whether the connection still is one.
 const PING_EVERY: Duration = Duration::from_secs(2);
 
@@ -122,6 +122,11 @@ impl NatsLog {
     /// What was last found to be wrong with NATS.
     pub fn findings(&self) -> Vec<Finding> {
         self.findings.lock().clone()
+    }
+
+    /// True while a NATS server is connected.
+    pub fn is_connected(&self) -> bool {
+        self.connection.client.connection_state() == async_nats::connection::State::Connected
     }
 
     /// The address of this machine that NATS is reached from.
@@ -238,7 +243,7 @@ async fn open(options: NatsOptions, runtime: tokio::runtime::Handle) -> Result<N
     Ok(NatsLog { connection, bucket, id, member, members: Arc::default(), findings })
 }
 
-async fn connect(options: &NatsOptions) -> Result<Client, String> {
+pub(super) async fn connect(options: &NatsOptions) -> Result<Client, String> {
     let mut connect = ConnectOptions::new()
         .name("holdfast")
         .connection_timeout(CONNECTS_WITHIN)

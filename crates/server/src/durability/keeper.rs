@@ -7,7 +7,7 @@ use super::snapshots::Snapshots;
 use crate::platform::clock::unix_ms;
 use arc_swap::{ArcSwapOption, Guard};
 use engine::persistence::journal_state::JournalState;
-use engine::persistence::{Loading, Replication, Report, RoleChange, SnapshotBusy, SnapshotReason};
+use engine::persistence::{ClusterReport, Loading, Replication, Report, RoleChange, SnapshotBusy, SnapshotReason};
 use engine::settings::AppendFsync;
 use engine::{Engine, Persistence, Settings};
 use journal::{Log, OpenedLog, Sequence};
@@ -604,6 +604,11 @@ impl Persistence for Keeper {
 
     fn replication(&self) -> Replication {
         self.roles.report(unix_ms(), || self.tail())
+    }
+
+    fn cluster(&self) -> Option<ClusterReport> {
+        let lease_left = self.journal().and_then(|journal| journal.lease_left());
+        self.roles.cluster().map(|cluster| cluster.report(lease_left))
     }
 
     fn replicas_at(&self, sequence: u64) -> usize {
