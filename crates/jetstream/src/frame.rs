@@ -171,6 +171,8 @@ pub enum Damage {
     Gap { last: Position, found: Position },
     #[error("message {position} of the stream does not continue the one before: {detail}")]
     Unchained { position: Position, detail: String },
+    #[error("{reason}")]
+    Gone { reason: String },
     #[error("the stream ends at message {last}, but message {needed} was acknowledged: part of the log is lost")]
     Lost { last: Position, needed: Position },
     #[error(

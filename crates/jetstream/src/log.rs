@@ -77,6 +77,7 @@ impl StreamLog {
     /// Writes on behind the frame with which this process has taken the log over.
     pub(crate) fn new(context: Arc<Context>, claimed: Stored, time_ms: u64, bytes_since_forget: u64) -> Arc<StreamLog> {
         let Stored { link, first_sent_ns } = claimed;
+        context.seen.note(&link, context.stream.now_ns());
         let state = State {
             link,
             time_ms,
