@@ -5,7 +5,7 @@ use super::checks::{self, Finding, Requirements};
 use super::members::{Announcement, Members};
 use super::objects::NatsObjects;
 use super::stream::NatsStream;
-use super::url::NatsUrl;
+use super::url::{Login, NatsUrl};
 use crate::frame::{LogId, Nonce};
 use crate::snapshots::Objects;
 use crate::stream::{Stream, Tick};
@@ -253,6 +253,12 @@ pub(super) async fn connect(options: &NatsOptions) -> Result<Client, String> {
         .event_callback(|event| async move { tracing::info!(%event, "the connection to NATS") })
         // A server that is gone is tried again soon: writes wait for it.
         .reconnect_delay_callback(|attempts| Duration::from_millis(if attempts < 3 { 20 } else { 200 }));
+    // IMPORTANT: async-nats passes over what the URLs of servers say of a user.
+    match &options.url.login {
+        Some(Login::User { name, password }) => connect = connect.user_and_password(name.clone(), password.clone()),
+        Some(Login::Token(token)) => connect = connect.token(token.clone()),
+        None => {}
+    }
     if let Some(path) = &options.credentials {
         let failed = |error| format!("the credentials {} cannot be used: {error}", path.display());
         connect = connect.credentials_file(path).await.map_err(failed)?;

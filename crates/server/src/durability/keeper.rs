@@ -226,6 +226,11 @@ impl Keeper {
                      go on; it is tried again every few seconds. Free space or repair the disk, or CONFIG SET appendonly no."
                 ))
             }
+            JournalState::Sound if !self.had_room.load(SeqCst) && self.roles.cluster().is_some() => Some(
+                "Errors writing to the log: too many changes wait to be stored by NATS. Writes are refused before they are made. \
+                 When NATS has stored some, writes are accepted again."
+                    .to_owned(),
+            ),
             JournalState::Sound if !self.had_room.load(SeqCst) => Some(
                 "Errors writing to the AOF file: No space left on device. Writes are refused before they are made, reads go \
                  on. When there is space again, writes are accepted again."
