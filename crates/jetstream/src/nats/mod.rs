@@ -3,6 +3,7 @@
 mod alarm;
 mod checks;
 mod connection;
+mod inspect;
 mod members;
 mod objects;
 mod stream;
@@ -10,5 +11,6 @@ mod url;
 
 pub use checks::{Finding, Requirements};
 pub use connection::{NatsLog, NatsOptions, OpenError};
+pub use inspect::{MemberStatus, ReplicaState, ReplicaStatus, SnapshotStatus, Status, StreamStatus};
 pub use members::{Announcement, Member, Members};
 pub use url::NatsUrl;

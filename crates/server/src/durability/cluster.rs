@@ -6,7 +6,7 @@ use super::members::{self, Address, HOST};
 use super::roles::Order;
 use crate::platform::clock::SystemClock;
 use anyhow::{Context, Result};
-use engine::persistence::{FollowerReport, WriterReport};
+use engine::persistence::{ClusterReport, FollowerReport, WriterReport};
 use engine::{Persistence, Settings};
 use jetstream::{
     Announcement, Member, Members, Membership, NatsLog, NatsOptions, NatsUrl, Requirements, StreamPlace, Timing,
@@ -58,7 +58,7 @@ impl Cluster {
                 port,
                 sentinel_port,
                 is_writer,
-                epoch: said_of.journal().map_or(0, |journal| journal.epoch().0),
+                epoch: said_of.journal().map_or_else(|| cluster.place.progress().epoch, |journal| journal.epoch().0),
                 sequence: if is_writer { said_of.tail() } else { said_of.roles.applied() },
                 version: env!("CARGO_PKG_VERSION").to_owned(),
             }
@@ -97,6 +97,22 @@ impl Cluster {
         let chosen = chosen.ok_or("FAILOVER requires connected replicas.")?;
         self.place.name_successor(&chosen.said.id);
         Ok(())
+    }
+
+    /// The log, for INFO, metrics and health; `lease_left` is that of a writer.
+    pub(super) fn report(&self, lease_left: Option<Duration>) -> ClusterReport {
+        let progress = self.place.progress();
+        ClusterReport {
+            log: self.place.name(),
+            epoch: progress.epoch,
+            lease_left_ms: lease_left.map(|left| left.as_millis() as u64),
+            members: self.members.list().len() + 1,
+            is_connected: self.log.is_connected(),
+            position: progress.position,
+            frames: progress.frames,
+            silent_ms: progress.silent.as_millis() as u64,
+            findings: self.log.findings().iter().map(ToString::to_string).collect(),
+        }
     }
 
     /// What a writer knows of the followers.
@@ -169,7 +185,8 @@ fn address(log: &NatsLog, settings: &Settings) -> Address {
     Address { host, port: settings.announced_port(), sentinel_port: settings.sentinel_port() }
 }
 
-fn options(url: &NatsUrl, settings: &Settings) -> NatsOptions {
+/// How the settings say that NATS is reached, and what it has to be like.
+pub(crate) fn options(url: &NatsUrl, settings: &Settings) -> NatsOptions {
     let file = |path: Arc<str>| (!path.is_empty()).then(|| PathBuf::from(&*path));
     let monitoring = settings.log_monitoring();
     let monitoring = monitoring.split([',', ' ']).filter(|url| !url.is_empty()).map(str::to_owned).collect();

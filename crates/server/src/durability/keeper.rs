@@ -8,7 +8,7 @@ use super::snapshots::Snapshots;
 use crate::platform::clock::unix_ms;
 use arc_swap::{ArcSwapOption, Guard};
 use engine::persistence::journal_state::JournalState;
-use engine::persistence::{Loading, Replication, Report, RoleChange, SnapshotBusy, SnapshotReason};
+use engine::persistence::{ClusterReport, Loading, Replication, Report, RoleChange, SnapshotBusy, SnapshotReason};
 use engine::settings::AppendFsync;
 use engine::{Engine, Persistence, Settings};
 use journal::{Log, OpenedLog, Sequence};
@@ -227,6 +227,11 @@ impl Keeper {
                      go on; it is tried again every few seconds. Free space or repair the disk, or CONFIG SET appendonly no."
                 ))
             }
+            JournalState::Sound if !self.had_room.load(SeqCst) && self.roles.cluster().is_some() => Some(
+                "Errors writing to the log: too many changes wait to be stored by NATS. Writes are refused before they are made. \
+                 When NATS has stored some, writes are accepted again."
+                    .to_owned(),
+            ),
             JournalState::Sound if !self.had_room.load(SeqCst) => Some(
                 "Errors writing to the AOF file: No space left on device. Writes are refused before they are made, reads go \
                  on. When there is space again, writes are accepted again."
@@ -617,6 +622,11 @@ impl Persistence for Keeper {
             None => Address::announced(&self.settings),
         };
         self.roles.report(unix_ms(), own, accepts_writes, self.tail())
+    }
+
+    fn cluster(&self) -> Option<ClusterReport> {
+        let lease_left = self.journal().and_then(|journal| journal.lease_left());
+        self.roles.cluster().map(|cluster| cluster.report(lease_left))
     }
 
     fn replicas_at(&self, sequence: u64) -> usize {
