@@ -7,7 +7,7 @@
 
 use crate::frame::{self, Damage, Link, LogId, Position};
 use crate::lease::{Timing, has_passed};
-use crate::stream::{Appended, Found, Stream, Tick, Unanswered};
+use crate::stream::{Appended, Extent, Found, Stream, Tick, Unanswered};
 use bytes::Bytes;
 use journal::Epoch;
 use parking_lot::Mutex;
@@ -157,6 +157,19 @@ impl Delivery {
         }
     }
 
+    /// A stream that was deleted does not answer: without this, its writer would wait for ever and say nothing.
+    fn ask_for_stream(&self, number: u64) {
+        let itself = self.itself.clone();
+        let answer = move |extent: Result<Extent, Unanswered>| {
+            let (Some(delivery), Err(unanswered)) = (itself.upgrade(), extent) else { return };
+            let state = delivery.state.lock();
+            if unanswered.is_gone && state.flight.as_ref().is_some_and(|flight| flight.number == number) {
+                delivery.end(state, Some(Outcome::Damaged(Damage::Gone { detail: unanswered.reason })));
+            }
+        };
+        self.stream.extent(Box::new(answer));
+    }
+
     /// It is known what became of the frame; `None`: it is stored.
     fn end(&self, mut state: parking_lot::MutexGuard<'_, State>, outcome: Option<Outcome>) {
         let flight = state.flight.take().expect("a frame is on the way");
@@ -175,6 +188,9 @@ impl Tick for Delivery {
         {
             flight.sent_ns = now_ns;
             self.append(flight);
+            if has_passed(now_ns, flight.first_sent_ns, self.timing.beat * 2) {
+                self.ask_for_stream(flight.number);
+            }
         }
     }
 }
