@@ -179,8 +179,6 @@ pub enum Damage {
         "the stream begins at message {first}, but the newest snapshot needs message {needed}: part of the log is lost"
     )]
     Purged { first: Position, needed: Position },
-    #[error("{detail}")]
-    Gone { detail: String },
 }
 
 /// A frame, as it was read. It has been checked against the chain.
