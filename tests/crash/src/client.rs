@@ -1,20 +1,33 @@
 //! One client of the load: sends batches, and writes into its ledger what was acknowledged and what is in flight.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use wire::{Random, Reply};
 
 use crate::author::{Author, Features, Owner};
+use crate::cluster::{Addresses, Pace};
 use crate::connection::{Connection, Outcome, Trouble, accepted};
 use crate::event_runs::without_times;
+use crate::ledger;
 use crate::model::State;
 use crate::moment::Moment;
+use crate::observe::observe_owned;
 use crate::request::{Request, command};
 use crate::round::SNAPSHOT_COMMANDS;
 use crate::scripts::SCRIPTS;
 use crate::shared::Shared;
 use crate::workload::{Expected, Workload};
+
+/// How often a client looks for the writer of a cluster.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// How long a client waits for a reply before it asks whether another server writes.
+const ASK_OTHERS_EVERY: Duration = Duration::from_millis(500);
+/// Only tells a slow cluster from a stuck one.
+const STUCK_AFTER: Duration = Duration::from_secs(150);
 
 pub(crate) struct Client {
     pub(crate) owner: Owner,
@@ -23,6 +36,8 @@ pub(crate) struct Client {
     /// Sent and not acknowledged, in order: any first part of it may have been applied.
     pub(crate) in_flight: VecDeque<Request>,
     pub(crate) requests_acknowledged: u64,
+    /// Requests about shared keys of which it is not known whether they were applied, since the last check.
+    pub(crate) unknown: Vec<Request>,
     sequence: u64,
 }
 
@@ -33,6 +48,7 @@ impl Client {
             acknowledged: State::default(),
             in_flight: VecDeque::new(),
             requests_acknowledged: 0,
+            unknown: Vec::new(),
             sequence: 0,
         }
     }
@@ -63,7 +79,7 @@ impl Client {
         while !moment.is_quiet() {
             let batch = workload.batch(&self.acknowledged);
             self.sequence = workload.author.sequence;
-            if let Err(trouble) = self.run(&mut connection, batch, shared, || moment.tick()) {
+            if let Err(trouble) = self.run(&mut connection, batch, shared, || moment.tick(), |_| Ok(())) {
                 return self.may_be_gone(moment, trouble);
             }
         }
@@ -94,18 +110,90 @@ impl Client {
             .collect();
         for batch in requests.chunks(REQUESTS_A_BATCH) {
             let batch = batch.iter().map(|request| (request.clone(), None)).collect();
-            self.run(connection, batch, &Shared::new(), || {})?;
+            self.run(connection, batch, &Shared::new(), || {}, |_| Ok(()))?;
         }
         Ok(())
     }
 
-    /// Sends a batch in one write, then reads its replies; ticks after the write and after each reply.
+    /// Sends random requests to whichever server writes, until it is over. After each loss of a connection it finds out what
+    /// became of the requests in flight, and goes on.
+    pub(crate) fn load_cluster(
+        &mut self,
+        addresses: &Addresses,
+        random: Random,
+        features: Features,
+        shared: &Shared,
+        pace: &Pace,
+    ) -> Result<(), String> {
+        let author = Author { owner: self.owner, random, features, sequence: self.sequence };
+        let mut workload = Workload { author, shared };
+        while pace.may_write() {
+            let Some(writer) = addresses.writer_for(pace) else {
+                thread::sleep(LOOK_AGAIN);
+                continue;
+            };
+            match self.load_writer(addresses, writer, features, &mut workload, pace) {
+                Ok(()) | Err(Trouble::Closed) => {}
+                Err(Trouble::ReadOnly) => drop(self.in_flight.pop_front()),
+                Err(Trouble::Wrong(what)) => {
+                    return Err(format!("{what}: client {} of server {writer}", self.owner.number));
+                }
+            }
+            thread::sleep(LOOK_AGAIN);
+        }
+        Ok(())
+    }
+
+    fn load_writer(
+        &mut self,
+        addresses: &Addresses,
+        writer: usize,
+        features: Features,
+        workload: &mut Workload<'_>,
+        pace: &Pace,
+    ) -> Outcome<()> {
+        let mut connection = addresses.connect(writer)?;
+        // While it does not answer, another server may take over. It alone decides what became of a request then.
+        let began = Cell::new(Instant::now());
+        let wait = |connection: &mut Connection| loop {
+            if connection.is_readable(ASK_OTHERS_EVERY) {
+                began.set(Instant::now());
+                return Ok(());
+            }
+            if addresses.other_writes(writer) {
+                return Err(Trouble::Closed);
+            }
+            if began.get().elapsed() > STUCK_AFTER {
+                return Err(Trouble::Wrong(format!(
+                    "a request has no reply after {STUCK_AFTER:?}, and no other server writes"
+                )));
+            }
+        };
+        connection.send_command(&["PING"])?;
+        wait(&mut connection)?;
+        accepted(connection.read()?, || "PING".into())?;
+        if !self.in_flight.is_empty() {
+            let world = observe_owned(&mut connection, features, self.owner)?;
+            ledger::settle(self, world).map_err(Trouble::Wrong)?;
+        }
+        load_scripts(&mut connection)?;
+        while pace.may_write() {
+            let batch = workload.batch(&self.acknowledged);
+            self.sequence = workload.author.sequence;
+            began.set(Instant::now());
+            self.run(&mut connection, batch, workload.shared, || {}, wait)?;
+        }
+        Ok(())
+    }
+
+    /// Sends a batch in one write, then reads its replies; ticks after the write and after each reply, and waits for each.
     fn run(
         &mut self,
         connection: &mut Connection,
         batch: Vec<Expected>,
         shared: &Shared,
         tick: impl Fn(),
+        wait: impl Fn(&mut Connection) -> Outcome<()>,
     ) -> Outcome<()> {
         let mut bytes = Vec::new();
         let replies: Vec<(usize, Option<Reply>)> = batch
@@ -117,7 +205,10 @@ impl Client {
         connection.send(&bytes)?;
         tick();
         for (replies_before, expected) in replies {
-            let mut read = || accepted(connection.read()?, || self.in_flight[0].to_string());
+            let mut read = || {
+                wait(connection)?;
+                accepted(connection.read()?, || self.in_flight[0].to_string())
+            };
             let before = (0..replies_before).map(|_| read()).collect::<Outcome<Vec<_>>>()?;
             let last = read()?;
             let request = self.in_flight.pop_front().expect("one for each reply");

@@ -1,6 +1,6 @@
 //! A connection to a server that may die at any moment. Tells a dead server from a wrong one.
 
-use std::io::{self, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -30,18 +30,39 @@ pub(crate) type Outcome<T> = Result<T, Trouble>;
 
 impl Connection {
     pub(crate) fn open(address: SocketAddr) -> io::Result<Connection> {
-        let socket = TcpStream::connect(address)?;
+        Connection::open_within(address, REPLY_DEADLINE)
+    }
+
+    /// Opens a connection to a server that must answer each request within a time.
+    pub(crate) fn open_within(address: SocketAddr, within: Duration) -> io::Result<Connection> {
+        let socket = TcpStream::connect_timeout(&address, within)?;
         socket.set_nodelay(true)?;
-        socket.set_read_timeout(Some(REPLY_DEADLINE))?;
-        socket.set_write_timeout(Some(REPLY_DEADLINE))?;
+        socket.set_read_timeout(Some(within))?;
+        socket.set_write_timeout(Some(within))?;
         Ok(Connection { socket: BufReader::new(socket), selected: 0 })
     }
 
+    /// True when a reply has begun to arrive, or the connection is closed; false when neither happens within a time.
+    pub(crate) fn is_readable(&mut self, within: Duration) -> bool {
+        if !self.socket.buffer().is_empty() {
+            return true;
+        }
+        let before = self.socket.get_ref().read_timeout().ok().flatten();
+        let _ = self.socket.get_ref().set_read_timeout(Some(within));
+        let found = self.socket.fill_buf().map(|_| ());
+        let _ = self.socket.get_ref().set_read_timeout(before);
+        !matches!(found, Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut))
+    }
+
     pub(crate) fn run(&mut self, args: &[impl AsRef<[u8]>]) -> Outcome<Reply> {
+        self.send_command(args)?;
+        self.read()
+    }
+
+    pub(crate) fn send_command(&mut self, args: &[impl AsRef<[u8]>]) -> Outcome<()> {
         let mut bytes = Vec::new();
         encode(args, &mut bytes);
-        self.send(&bytes)?;
-        self.read()
+        self.send(&bytes)
     }
 
     /// Runs a command that the server must accept.
@@ -81,7 +102,10 @@ impl Connection {
         use io::ErrorKind::*;
         match e.kind() {
             ConnectionReset | BrokenPipe | UnexpectedEof | ConnectionAborted | NotConnected => Trouble::Closed,
-            WouldBlock | TimedOut => Trouble::Wrong(format!("no reply for {REPLY_DEADLINE:?}")),
+            WouldBlock | TimedOut => {
+                let within = self.socket.get_ref().read_timeout().ok().flatten().unwrap_or(REPLY_DEADLINE);
+                Trouble::Wrong(format!("no reply for {within:?}"))
+            }
             _ => Trouble::Wrong(e.to_string()),
         }
     }

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use crate::author::Owner;
 use crate::client::Client;
 use crate::indexes;
-use crate::model::{CLOCK_SLACK_MS, DEFINITIONS, Deadline, Entry, Place, State, Value};
+use crate::model::{CLOCK_SLACK_MS, DEFINITIONS, Deadline, Entry, Place, State, Value, clock_error_ms};
 use crate::observe::{Window, World};
-use crate::request::excerpt;
+use crate::request::{Request, Subject, excerpt};
 use crate::shared::{PREFIX, Shared};
 
 pub(crate) struct Ledger {
@@ -47,6 +47,7 @@ impl Ledger {
         for client in &mut self.clients {
             client.acknowledged.entries.retain(|place, _| place.db == DEFINITIONS);
             client.in_flight.clear();
+            client.unknown.clear();
         }
         self.shared.reset();
         self.flushing = false;
@@ -62,7 +63,8 @@ impl Ledger {
         }
         self.flushing = false;
         let mut found = Found::sort(state, self.clients.len())?;
-        self.shared.check(&found.shared, self.clients.iter().flat_map(|client| &client.in_flight))?;
+        let in_flight = self.clients.iter().flat_map(|client| client.in_flight.iter().chain(&client.unknown));
+        self.shared.check(&found.shared, in_flight)?;
         let mut checked = Checked { keys, ..Checked::default() };
         for (client, found) in self.clients.iter_mut().zip(&mut found.owned) {
             checked.in_flight += client.in_flight.len();
@@ -72,9 +74,22 @@ impl Ledger {
             found.keep_answers(&client.acknowledged);
             client.acknowledged = std::mem::take(found);
             client.in_flight.clear();
+            client.unknown.clear();
         }
         Ok(checked)
     }
+}
+
+/// Finds out what became of the requests that a client had in flight, by what is found of its own keys.
+pub(crate) fn settle(client: &mut Client, world: World) -> Result<(), String> {
+    let World { state: mut found, window, .. } = world;
+    let applied = applied(client, &found, window)?;
+    client.in_flight.iter().take(applied).for_each(|request| drop(request.apply(&mut client.acknowledged)));
+    found.keep_answers(&client.acknowledged);
+    client.acknowledged = found;
+    let is_shared = |request: &Request| !matches!(request.subject, Subject::Own | Subject::Near);
+    client.unknown.extend(client.in_flight.drain(..).filter(is_shared));
+    Ok(())
 }
 
 /// A world by whom its keys belong to.
@@ -185,11 +200,11 @@ fn deadlines_agree(expected: Option<Deadline>, found: Option<Deadline>, window: 
 
 impl Window {
     fn may_be_past(self, deadline: Option<Deadline>) -> bool {
-        deadline.is_some_and(|deadline| deadline.earliest_ms <= self.to_ms + CLOCK_SLACK_MS)
+        deadline.is_some_and(|deadline| deadline.earliest_ms <= self.to_ms + CLOCK_SLACK_MS + clock_error_ms())
     }
 
     fn must_be_past(self, deadline: Deadline) -> bool {
-        deadline.latest_ms < self.from_ms - CLOCK_SLACK_MS
+        deadline.latest_ms < self.from_ms - CLOCK_SLACK_MS - clock_error_ms()
     }
 
     fn entry_may_be_gone(self, entry: &Entry) -> bool {
@@ -333,7 +348,7 @@ fn show_deadline(deadline: Option<Deadline>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::{Request, command};
+    use crate::request::command;
     use crate::scripts;
     use wire::Reply;
 

@@ -14,6 +14,7 @@ mod author;
 mod cells;
 mod checkpoints;
 mod client;
+pub mod cluster;
 mod commands;
 mod connection;
 mod event_runs;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use wire::Reply;
 
@@ -68,6 +69,17 @@ pub(crate) struct Deadline {
 /// How far the server's idea of "now" may lie behind ours. It may use one instant for a whole batch of requests.
 pub(crate) const CLOCK_SLACK_MS: i64 = 500;
 
+/// How far servers' clocks may be from ours, where a test sets them wrong.
+static CLOCK_ERROR_MS: AtomicI64 = AtomicI64::new(0);
+
+pub(crate) fn set_clock_error(ms: i64) {
+    CLOCK_ERROR_MS.store(ms, Ordering::SeqCst);
+}
+
+pub(crate) fn clock_error_ms() -> i64 {
+    CLOCK_ERROR_MS.load(Ordering::SeqCst)
+}
+
 impl Deadline {
     pub(crate) fn at(ms: i64) -> Deadline {
         Deadline { earliest_ms: ms, latest_ms: ms }
@@ -76,7 +88,9 @@ impl Deadline {
     /// A time to live that was sent at `sent_ms`. The server counts from when it runs the command, and a command that
     /// takes a minute fails the test for another reason.
     pub(crate) fn within(sent_ms: i64, ttl_ms: i64) -> Deadline {
-        Deadline { earliest_ms: sent_ms + ttl_ms - CLOCK_SLACK_MS, latest_ms: sent_ms + ttl_ms + 60_000 }
+        let expected_ms = sent_ms + ttl_ms;
+        let (early_ms, late_ms) = (CLOCK_SLACK_MS + clock_error_ms(), 60_000 + clock_error_ms());
+        Deadline { earliest_ms: expected_ms - early_ms, latest_ms: expected_ms + late_ms }
     }
 
     pub(crate) fn exact_ms(self) -> Option<i64> {

@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use wire::Reply;
 
-use crate::author::{DATABASES, Features};
+use crate::author::{DATABASES, Features, Owner};
 use crate::cells::Cell;
 use crate::checkpoints;
 use crate::connection::{Connection, Outcome, Trouble, accepted};
 use crate::event_runs::Event;
 use crate::indexes::{self, Indexed};
-use crate::model::{Deadline, Entry, Field, Place, State, Value, parse_score};
+use crate::model::{Deadline, Entry, Field, Place, State, Value, parse_int, parse_score};
 use crate::registers::Checkpoint;
-use crate::request::{Command, command, encode, excerpt, now_ms};
+use crate::request::{Command, command, encode, excerpt};
 use crate::sessions::Session;
 use crate::streams;
 
@@ -33,8 +33,45 @@ pub(crate) struct Window {
     pub(crate) to_ms: i64,
 }
 
+/// Reads what one client alone writes, without indexes' entries.
+pub(crate) fn observe_owned(connection: &mut Connection, features: Features, owner: Owner) -> Outcome<World> {
+    let from_ms = server_ms(connection)?;
+    let mut state = State::default();
+    if features.functions {
+        read_libraries(connection, &mut state)?;
+    }
+    if features.own_commands {
+        read_indexes(connection, &mut state)?;
+    }
+    state.entries.retain(|place, _| Owner::of(place.db, &place.key) == Some(owner.number));
+    let databases = owner.databases_of_its_own().into_iter().flatten().map(|db| (db, "*".to_owned()));
+    for (db, pattern) in databases.chain([(0, format!("c{}:*", owner.number))]) {
+        connection.must_run(&["SELECT", &db.to_string()])?;
+        let keys = texts(connection.must_run(&["KEYS", &pattern])?)?;
+        for keys in keys.chunks(KEYS_AT_ONCE) {
+            for (key, entry) in keys.iter().zip(read_entries(connection, keys, features.field_deadlines)?) {
+                if let Some(entry) = entry {
+                    state.entries.insert(Place::new(db, key), Arc::new(entry));
+                }
+            }
+        }
+    }
+    connection.must_run(&["SELECT", "0"])?;
+    Ok(World { state, indexed: Vec::new(), window: Window { from_ms, to_ms: server_ms(connection)? } })
+}
+
+/// The server's own idea of the time, by which it judges deadlines.
+pub(crate) fn server_ms(connection: &mut Connection) -> Outcome<i64> {
+    let parts = texts(connection.must_run(&["TIME"])?)?;
+    let number = |at: usize| parts.get(at).and_then(|digits| parse_int(digits));
+    match (number(0), number(1)) {
+        (Some(seconds), Some(micros)) => Ok(seconds * 1000 + micros / 1000),
+        _ => Err(Trouble::Wrong("TIME was not answered with two numbers".into())),
+    }
+}
+
 pub(crate) fn observe(connection: &mut Connection, features: Features) -> Outcome<World> {
-    let from_ms = now_ms();
+    let from_ms = server_ms(connection)?;
     let (mut state, mut indexed) = (State::default(), Vec::new());
     if features.functions {
         read_libraries(connection, &mut state)?;
@@ -59,7 +96,7 @@ pub(crate) fn observe(connection: &mut Connection, features: Features) -> Outcom
         }
     }
     connection.must_run(&["SELECT", "0"])?;
-    Ok(World { state, indexed, window: Window { from_ms, to_ms: now_ms() } })
+    Ok(World { state, indexed, window: Window { from_ms, to_ms: server_ms(connection)? } })
 }
 
 const KEYS_AT_ONCE: usize = 500;

@@ -203,7 +203,7 @@ impl Drop for Leash {
 
 /// A free port, below those that the system gives to outgoing connections: one of the many connections
 /// of a test could take it before the server does.
-fn free_address() -> SocketAddr {
+pub(crate) fn free_address() -> SocketAddr {
     const PORTS: std::ops::Range<u16> = 10_000..20_000;
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let count = PORTS.end - PORTS.start;
