@@ -300,7 +300,7 @@ fn next_payload(state: &mut State, bytes_max: usize) -> (u32, Vec<u8>) {
     state.framed += payload.len() as u64;
     let framed = state.framed;
     let count = state.ends.iter().take_while(|end| **end <= framed).count();
-    state.whole = state.ends.drain(..count).last().unwrap_or(state.whole);
+    state.whole = state.ends.drain(..count).next_back().unwrap_or(state.whole);
     (count as u32, payload)
 }
 

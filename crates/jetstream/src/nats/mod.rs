@@ -5,6 +5,7 @@ mod connection;
 mod inspect;
 mod members;
 mod objects;
+mod shared;
 mod stream;
 mod url;
 
