@@ -2,7 +2,7 @@
 
 use crate::frame::{Link, LogId, Position};
 use crate::lease::Timing;
-use crate::snapshots::Objects;
+use crate::objects::Objects;
 use crate::stream::{Stream, Time};
 use parking_lot::Mutex;
 use std::sync::Arc;

@@ -250,7 +250,8 @@ impl StreamFollower {
         if let Some((extent, asked_ns)) = extent.filter(|(_, asked_ns)| *asked_ns > heard_ns) {
             if extent.last >= self.link.position {
                 self.lost_since_ns = None;
-            } else if has_passed(asked_ns, *self.lost_since_ns.get_or_insert(asked_ns), self.context.timing.lost_after) {
+            } else if has_passed(asked_ns, *self.lost_since_ns.get_or_insert(asked_ns), self.context.timing.lost_after)
+            {
                 return Err(self.damaged(Damage::Lost { last: extent.last, needed: self.link.position }));
             }
         }

@@ -18,6 +18,7 @@ mod frame;
 mod lease;
 mod log;
 mod nats;
+mod objects;
 mod place;
 mod snapshots;
 mod stream;
@@ -29,6 +30,6 @@ pub use nats::{
     Announcement, Finding, Member, MemberStatus, Members, NatsLog, NatsOptions, NatsUrl, OpenError, ReplicaState,
     ReplicaStatus, Requirements, SnapshotStatus, Status, StreamStatus,
 };
+pub use objects::Objects;
 pub use place::{Membership, StreamPlace};
-pub use snapshots::Objects;
 pub use stream::{Answer, Appended, Extent, Found, Receive, Stream, Tick, Time, Unanswered};

@@ -6,7 +6,8 @@ use crate::follower::StreamFollower;
 use crate::frame::{Damage, Link, LogId};
 use crate::lease::Timing;
 use crate::log::StreamLog;
-use crate::snapshots::{self, Objects, StreamSnapshotReader, StreamSnapshots};
+use crate::objects::Objects;
+use crate::snapshots::{self, StreamSnapshotReader, StreamSnapshots};
 use crate::stream::{Extent, Stream, Time, Unanswered};
 use journal::{
     Batch, Claim, Failure, Follow, Follower, History, LockError, LogPlace, OpenedLog, Operation, ReadProgress,

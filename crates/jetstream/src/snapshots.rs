@@ -21,14 +21,6 @@ use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-/// Keeps named objects, each of which appears whole or not at all. Calls wait for the answer.
-pub trait Objects: Send + Sync {
-    fn put(&self, name: &str, bytes: Vec<u8>) -> io::Result<()>;
-    fn get(&self, name: &str) -> io::Result<Vec<u8>>;
-    fn remove(&self, name: &str) -> io::Result<()>;
-    fn list(&self) -> io::Result<Vec<String>>;
-}
-
 const BLOCKS: &str = "blocks/";
 const MANIFESTS: &str = "snapshots/";
 /// A block is stored when it has this many bytes.

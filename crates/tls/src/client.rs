@@ -27,7 +27,7 @@ pub type ClientStream<S> = StreamOwned<ClientConnection, S>;
 /// Speaks TLS on a connection to `host`. The handshake takes place with the first bytes.
 pub fn connect<S: Read + Write>(options: &ClientOptions, host: &str, socket: S) -> Result<ClientStream<S>, LoadError> {
     if options.ca_cert_file.is_empty() && options.ca_cert_dir.is_empty() {
-        return Err(LoadError::NoAuthorities);
+        return Err(LoadError::NoServerAuthorities);
     }
     let roots = certificates::authorities(&options.ca_cert_file, &options.ca_cert_dir)?;
     let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))

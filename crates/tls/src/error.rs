@@ -10,6 +10,8 @@ pub enum LoadError {
     NoKey,
     #[error("Either tls-ca-cert-file or tls-ca-cert-dir must be specified when tls-auth-clients is enabled!")]
     NoAuthorities,
+    #[error("tls-ca-cert-file or tls-ca-cert-dir is needed to check the certificate of the server")]
+    NoServerAuthorities,
     #[error("Failed to load certificate: {path}: {reason}")]
     Certificate { path: String, reason: String },
     #[error("Failed to load private key: {path}: {reason}")]

@@ -5,10 +5,11 @@ use super::alarm::Alarm;
 use super::checks::{self, Finding, Requirements};
 use super::members::{Announcement, Members};
 use super::objects::NatsObjects;
+use super::shared::Connection;
 use super::stream::NatsStream;
 use super::url::{Login, NatsUrl};
 use crate::frame::{LogId, Nonce};
-use crate::snapshots::Objects;
+use crate::objects::Objects;
 use crate::stream::{Stream, Tick};
 use async_nats::jetstream::object_store::{self, ObjectStore};
 use async_nats::jetstream::stream::{Config, DiscardPolicy, Info, StorageType};
@@ -60,19 +61,6 @@ pub enum OpenError {
     Unreachable { url: String, detail: String },
     #[error("{url} must not be used: {detail}")]
     Refused { url: String, detail: String },
-}
-
-/// What everything of NATS in this process uses.
-pub(super) struct Connection {
-    pub(super) url: NatsUrl,
-    pub(super) subject: async_nats::Subject,
-    pub(super) client: Client,
-    pub(super) jetstream: jetstream::Context,
-    pub(super) runtime: tokio::runtime::Handle,
-    pub(super) ticking: Mutex<Vec<Weak<dyn Tick>>>,
-    /// Since when NATS says that it does not know the stream.
-    pub(super) unknown_since: Mutex<Option<Instant>>,
-    pub(super) alarm: Arc<Alarm>,
 }
 
 /// A log on NATS.

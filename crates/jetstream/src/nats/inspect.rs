@@ -515,7 +515,8 @@ mod tests {
 
     #[test]
     fn whatever_is_wrong_is_said() {
-        let break_it: [(&str, fn(&mut Status)); 9] = [
+        type Change = fn(&mut Status);
+        let break_it: [(&str, Change); 9] = [
             ("no leader", |status| status.stream.as_mut().unwrap().replicas.retain(|one| one.server != "a")),
             ("b, which keeps the log, is offline", |status| {
                 status.stream.as_mut().unwrap().replicas[1].state = ReplicaState::Offline;

@@ -6,6 +6,7 @@ mod connection;
 mod inspect;
 mod members;
 mod objects;
+mod shared;
 mod stream;
 mod url;
 

@@ -1,6 +1,6 @@
 //! Requests to the stream, and its messages. Knows what NATS answers; decides nothing.
 
-use super::connection::Connection;
+use super::shared::Connection;
 use crate::frame::Position;
 use crate::stream::{Answer, Appended, Extent, Found, Receive, Stream, Tick, Unanswered};
 use async_nats::jetstream;

@@ -137,9 +137,15 @@ struct Client {
 impl Client {
     fn connect(address: &str, way: &Way) -> Result<Client> {
         let failed = || format!("{address} cannot be reached");
-        let found = address.to_socket_addrs().with_context(failed)?.next();
-        let found = found.ok_or_else(|| anyhow!("{address} is no address"))?;
-        let socket = TcpStream::connect_timeout(&found, CONNECTS_WITHIN).with_context(failed)?;
+        let mut connected = Err(anyhow!("{address} is no address"));
+        // A name may have several addresses.
+        for one in address.to_socket_addrs().with_context(failed)? {
+            connected = TcpStream::connect_timeout(&one, CONNECTS_WITHIN).with_context(failed);
+            if connected.is_ok() {
+                break;
+            }
+        }
+        let socket = connected?;
         socket.set_read_timeout(Some(ANSWERS_WITHIN))?;
         socket.set_write_timeout(Some(ANSWERS_WITHIN))?;
         let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
