@@ -2,6 +2,7 @@
 //! role were asked for. Refuses to know how a role is changed (`role_thread`) and how the two sides talk (`links`).
 
 use super::members::{Address, HOST, MEMBERS_MAX, Member};
+use crate::platform::clock::unix_ms;
 use crate::platform::sockets::ListeningSocket;
 use engine::persistence::{FollowerReport, MemberReport, Replication, Role, RoleChange, WriterReport};
 use locks::{Condvar, Mutex, rank};
@@ -20,6 +21,8 @@ pub(crate) struct Roles {
     follows: AtomicBool,
     /// How often the role has changed.
     changes: AtomicU64,
+    /// When it has changed last, in unix time.
+    changed_ms: AtomicU64,
     is_loading: AtomicBool,
     /// The last batch that is applied here, and its time.
     applied: AtomicU64,
@@ -95,6 +98,7 @@ impl Roles {
             changed: Condvar::new(),
             follows: AtomicBool::new(false),
             changes: AtomicU64::new(0),
+            changed_ms: AtomicU64::new(0),
             is_loading: AtomicBool::new(false),
             applied: AtomicU64::new(0),
             applied_time_ms: AtomicU64::new(0),
@@ -118,6 +122,7 @@ impl Roles {
         state.peers.clear();
         state.wants_failover = false;
         state.hands_over_until = None;
+        self.changed_ms.store(unix_ms(), SeqCst);
         self.follows.store(follows, SeqCst);
         self.changes.fetch_add(1, SeqCst);
     }
@@ -151,7 +156,7 @@ impl Roles {
         let state = self.state.lock();
         let silent_ms = |heard: Instant| heard.elapsed().as_millis() as u64;
         let hands_over = state.hands_over_until.is_some_and(|until| Instant::now() < until);
-        let follows = self.follows();
+        let (follows, since_ms) = (self.follows(), self.changed_ms.load(SeqCst));
         let sequence = if follows { self.applied() } else { tail };
         let own = MemberReport {
             host: own.host,
@@ -181,7 +186,7 @@ impl Roles {
                 silent_ms: silent_ms(known.heard),
             };
             let followers = state.followers.values().map(report).collect();
-            return Replication { role: Role::Writer { followers }, sequence, hands_over, members };
+            return Replication { role: Role::Writer { followers }, sequence, since_ms, hands_over, members };
         }
         let lag_batches = state.writer.tail.saturating_sub(sequence);
         let lag_ms = match lag_batches {
@@ -198,7 +203,7 @@ impl Roles {
             lag_batches,
             lag_ms,
         };
-        Replication { role: Role::Follower(writer), sequence, hands_over, members }
+        Replication { role: Role::Follower(writer), sequence, since_ms, hands_over, members }
     }
 
     /// How many followers have applied a batch.
