@@ -18,7 +18,7 @@ import (
 
 const (
 	name     = "holdfast"
-	writes   = 200
+	writes   = 50
 	patience = 20 * time.Second
 )
 
@@ -81,6 +81,18 @@ func (m *member) role() (string, int) {
 	return parts[0].(string), len(followers)
 }
 
+// Tells a server to do something, over a connection of its own: a server that is no longer the writer has closed the others.
+func (m *member) tell(t *testing.T, words ...interface{}) {
+	t.Helper()
+	client := redis.NewClient(&redis.Options{Addr: m.address()})
+	defer client.Close()
+	command := redis.NewStatusCmd(words...)
+	client.Process(command)
+	if command.Err() != nil {
+		t.Fatal(command.Err())
+	}
+}
+
 func awaitFollower(t *testing.T, writer *member) {
 	eventually(t, "the writer has a follower", func() bool {
 		role, followers := writer.role()
@@ -89,11 +101,7 @@ func awaitFollower(t *testing.T, writer *member) {
 }
 
 func handOver(t *testing.T, writer, follower *member) (*member, *member) {
-	command := redis.NewStatusCmd("FAILOVER")
-	writer.client.Process(command)
-	if command.Err() != nil {
-		t.Fatal(command.Err())
-	}
+	writer.tell(t, "FAILOVER")
 	eventually(t, "the follower writes", func() bool {
 		before, _ := writer.role()
 		now, _ := follower.role()
@@ -140,16 +148,14 @@ func TestWritesGoOn(t *testing.T) {
 	writer, follower = handOver(t, writer, follower)
 	more()
 	writer.kill()
-	promoted := redis.NewStatusCmd("REPLICAOF", "NO", "ONE")
-	follower.client.Process(promoted)
-	if promoted.Err() != nil {
-		t.Fatal(promoted.Err())
-	}
+	follower.tell(t, "REPLICAOF", "NO", "ONE")
 	more()
 	atomic.StoreInt64(&hasToEnd, 1)
 	writing.Wait()
+	reader := redis.NewClient(&redis.Options{Addr: follower.address()})
+	defer reader.Close()
 	for number := int64(0); number < acknowledged; number++ {
-		value, err := follower.client.Get(fmt.Sprintf("key:%d", number)).Int64()
+		value, err := reader.Get(fmt.Sprintf("key:%d", number)).Int64()
 		if err != nil || value != number {
 			t.Fatalf("key:%d is lost: %d, %v", number, value, err)
 		}

@@ -99,7 +99,7 @@ export class Pair {
   }
 }
 
-const WRITES = 200;
+const WRITES = 50;
 
 // Sets one key after the other with `set`, each until that is acknowledged, while the writer changes twice and is killed.
 // Answers the values that were acknowledged, by key.

@@ -10,7 +10,7 @@ from conftest import eventually
 from pair import NAME, Pair
 from redis.sentinel import MasterNotFoundError, Sentinel
 
-WRITES = 200
+WRITES = 50
 
 
 @pytest.fixture

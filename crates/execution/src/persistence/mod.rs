@@ -73,6 +73,8 @@ pub struct Replication {
     pub role: Role,
     /// The newest batch that is applied here.
     pub sequence: u64,
+    /// Since when this server has its role, in unix time; 0 if that is not known.
+    pub since_ms: u64,
     /// A hand-over is in progress.
     pub hands_over: bool,
     /// The servers of this log that are known here, this one first. Clients that ask for the writer are told of these.

@@ -3,6 +3,7 @@
 
 use super::cluster::Cluster;
 use super::members::{Address, HOST, MEMBERS_MAX, Member};
+use crate::platform::clock::unix_ms;
 use crate::platform::sockets::ListeningSocket;
 use engine::persistence::{FollowerReport, MemberReport, Replication, Role, RoleChange, WriterReport};
 use locks::{Condvar, Mutex, rank};
@@ -21,6 +22,8 @@ pub(crate) struct Roles {
     follows: AtomicBool,
     /// How often the role has changed.
     changes: AtomicU64,
+    /// When it has changed last, in unix time.
+    changed_ms: AtomicU64,
     is_loading: AtomicBool,
     /// The last batch that is applied here, and its time.
     applied: AtomicU64,
@@ -98,6 +101,7 @@ impl Roles {
             changed: Condvar::new(),
             follows: AtomicBool::new(false),
             changes: AtomicU64::new(0),
+            changed_ms: AtomicU64::new(0),
             is_loading: AtomicBool::new(false),
             applied: AtomicU64::new(0),
             applied_time_ms: AtomicU64::new(0),
@@ -131,6 +135,7 @@ impl Roles {
         state.peers.clear();
         state.wants_failover = false;
         state.hands_over_until = None;
+        self.changed_ms.store(unix_ms(), SeqCst);
         self.follows.store(follows, SeqCst);
         self.changes.fetch_add(1, SeqCst);
     }
@@ -164,7 +169,7 @@ impl Roles {
         let state = self.state.lock();
         let silent_ms = |heard: Instant| heard.elapsed().as_millis() as u64;
         let hands_over = state.hands_over_until.is_some_and(|until| Instant::now() < until);
-        let follows = self.follows();
+        let (follows, since_ms) = (self.follows(), self.changed_ms.load(SeqCst));
         let sequence = if follows { self.applied() } else { tail };
         let own = MemberReport {
             host: own.host,
@@ -201,7 +206,7 @@ impl Roles {
                 Some(cluster) => cluster.followers(),
                 None => state.followers.values().map(report).collect(),
             };
-            return Replication { role: Role::Writer { followers }, sequence, hands_over, members };
+            return Replication { role: Role::Writer { followers }, sequence, since_ms, hands_over, members };
         }
         let in_cluster = self.cluster().map(|cluster| cluster.writer());
         let tail = in_cluster.as_ref().map_or(state.writer.tail, |(_, tail)| *tail);
@@ -224,7 +229,7 @@ impl Roles {
                 lag_ms,
             },
         };
-        Replication { role: Role::Follower(writer), sequence, hands_over, members }
+        Replication { role: Role::Follower(writer), sequence, since_ms, hands_over, members }
     }
 
     /// How many followers have applied a batch.

@@ -3,6 +3,7 @@
 
 use super::topology::{Message, Topology};
 use engine::Engine;
+use engine::clients::Peer;
 use std::cell::{Cell, Ref, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -56,11 +57,23 @@ impl Room {
             // Clients that it sends to itself would only be told that it is loading.
             replication.members.iter_mut().filter(|member| member.is_self).for_each(|own| own.is_writer = false);
         }
-        let messages = match self.topology.try_borrow_mut() {
-            Ok(mut topology) => topology.observe(replication, self.now_ms()),
+        let since_ms = replication.since_ms;
+        let (messages, has_resigned) = match self.topology.try_borrow_mut() {
+            Ok(mut topology) => (topology.observe(replication, self.now_ms()), topology.take_resignation()),
             Err(_) => return,
         };
+        if has_resigned {
+            self.send_clients_away(since_ms);
+        }
         messages.into_iter().for_each(|message| self.publish(Rc::new(message)));
+    }
+
+    /// Closes the connections of clients that came when this server was the writer, which it is not since then. A Sentinel does
+    /// so, and clients rely on it: a pool keeps a connection that only answers -READONLY.
+    fn send_clients_away(&self, since_ms: u64) {
+        let clients = self.engine.clients.all();
+        let of_writer = clients.iter().filter(|client| client.peer == Peer::Client && client.created_ms < since_ms);
+        of_writer.for_each(|client| client.kill());
     }
 
     fn publish(&self, message: Rc<Message>) {

@@ -26,8 +26,11 @@ pub(super) struct Topology {
     pub(super) epoch: u64,
     /// Since when the writer is the writer.
     pub(super) master_since_ms: u64,
-    /// The writer that clients were told of last.
+    /// The writer that clients were told of last, and whether that is this server.
     announced: Option<(String, u16)>,
+    announced_self: bool,
+    /// This server was the writer, and another one is by now.
+    has_resigned: bool,
     /// The writer was heard of then.
     heard_ms: u64,
 }
@@ -40,6 +43,11 @@ impl Topology {
     /// The servers other than this one that answer as Sentinels.
     pub(super) fn sentinels(&self) -> impl Iterator<Item = &MemberReport> {
         self.master.iter().chain(&self.replicas).filter(|member| !member.is_self && member.sentinel_port > 0)
+    }
+
+    /// True once after another server has become the writer in the place of this one.
+    pub(super) fn take_resignation(&mut self) -> bool {
+        std::mem::take(&mut self.has_resigned)
     }
 
     /// Takes over what is known now. Returns what has changed.
@@ -81,6 +89,7 @@ impl Topology {
                 self.replicas.iter().filter(is_new).for_each(|other| publish("+slave", replica(other)));
                 self.epoch += 1;
                 self.master_since_ms = now_ms;
+                self.has_resigned |= self.announced_self && !master.is_self;
             }
             None => {
                 if last.is_none() && self.master_since_ms == 0 {
@@ -108,6 +117,7 @@ impl Topology {
                 known.iter().filter(is_gone).for_each(|gone| publish("+sdown", replica(gone)));
             }
         }
+        self.announced_self = master.is_self;
         let was_sentinel = |sentinel: &MemberReport| {
             last.into_iter()
                 .chain(known)
@@ -198,12 +208,14 @@ mod tests {
         let told = observe(&mut old, 3, &[own(member(1)), writer(2)]);
         assert_eq!(told[..2], ["+switch-master m h 1 h 2", "+slave slave h:1 h 1 @ m h 2"]);
         assert_eq!((master(&old), old.epoch, old.master_since_ms), (Some(2), 1, 3));
+        assert!(old.take_resignation() && !old.take_resignation());
         assert!(observe(&mut old, 4, &[own(member(1)), writer(2)]).is_empty());
         // The new one.
         let mut new = Topology::new("m");
         observe(&mut new, 1, &[own(member(2)), writer(1)]);
         let told = observe(&mut new, 2, &[own(writer(2))]);
         assert_eq!(told, ["+switch-master m h 1 h 2", "+slave slave h:1 h 1 @ m h 2"]);
+        assert!(!new.take_resignation());
         // Another follower, which is told that the writer follows before it knows the next one.
         let mut other = Topology::new("m");
         observe(&mut other, 1, &[own(member(3)), writer(1), member(2)]);

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::thread::{scope, sleep};
 use std::time::Duration;
 
-const WRITES: u64 = 200;
+const WRITES: u64 = 50;
 
 /// Calls a function when it is dropped.
 struct OnDrop<F: Fn()>(F);
