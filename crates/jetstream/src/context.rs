@@ -1,12 +1,13 @@
 //! What all parts of the log in one process share. Decides nothing.
 
-use crate::frame::{LogId, Position};
+use crate::frame::{Link, LogId, Position};
 use crate::lease::Timing;
-use crate::snapshots::Objects;
+use crate::objects::Objects;
 use crate::stream::{Stream, Time};
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 
 /// The log, as one process uses it.
 pub(crate) struct Context {
@@ -28,6 +29,52 @@ pub(crate) struct Context {
     pub(crate) successor: Mutex<String>,
     /// What comes up to here is needed by no snapshot that is kept.
     pub(crate) kept_from: AtomicU64,
+    /// The last frame that this process has stored or read, for reports.
+    pub(crate) seen: Seen,
+}
+
+/// The last frame that was stored or read.
+#[derive(Default)]
+pub(crate) struct Seen {
+    epoch: AtomicU32,
+    position: AtomicU64,
+    frames: AtomicU64,
+    at_ns: AtomicU64,
+}
+
+/// How far this process is, for reports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogProgress {
+    /// The epoch of the last frame that was stored or read here.
+    pub epoch: u32,
+    /// Its place in the stream.
+    pub position: Position,
+    /// How many frames this process has stored and read.
+    pub frames: u64,
+    /// How long ago that was.
+    pub silent: Duration,
+}
+
+impl Seen {
+    pub(crate) fn nothing(now_ns: u64) -> Seen {
+        Seen { at_ns: AtomicU64::new(now_ns), ..Seen::default() }
+    }
+
+    pub(crate) fn note(&self, link: &Link, now_ns: u64) {
+        self.epoch.store(link.epoch.0, Ordering::Relaxed);
+        self.position.store(link.position, Ordering::Relaxed);
+        self.frames.fetch_add(1, Ordering::Relaxed);
+        self.at_ns.store(now_ns, Ordering::Relaxed);
+    }
+
+    pub(crate) fn progress(&self, now_ns: u64) -> LogProgress {
+        LogProgress {
+            epoch: self.epoch.load(Ordering::Relaxed),
+            position: self.position.load(Ordering::Relaxed),
+            frames: self.frames.load(Ordering::Relaxed),
+            silent: Duration::from_nanos(now_ns.saturating_sub(self.at_ns.load(Ordering::Relaxed))),
+        }
+    }
 }
 
 /// A position up to which nothing is needed.

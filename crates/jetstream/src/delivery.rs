@@ -158,13 +158,14 @@ impl Delivery {
     }
 
     /// A stream that was deleted does not answer: without this, its writer would wait for ever and say nothing.
-    fn ask_for_stream(&self, number: u64) {
+    fn ask_whether_it_is_gone(&self, number: u64) {
         let itself = self.itself.clone();
         let answer = move |extent: Result<Extent, Unanswered>| {
             let (Some(delivery), Err(unanswered)) = (itself.upgrade(), extent) else { return };
             let state = delivery.state.lock();
             if unanswered.is_gone && state.flight.as_ref().is_some_and(|flight| flight.number == number) {
-                delivery.end(state, Some(Outcome::Damaged(Damage::Gone { detail: unanswered.reason })));
+                let damage = Damage::Gone { reason: unanswered.reason };
+                delivery.end(state, Some(Outcome::Damaged(damage)));
             }
         };
         self.stream.extent(Box::new(answer));
@@ -189,7 +190,7 @@ impl Tick for Delivery {
             flight.sent_ns = now_ns;
             self.append(flight);
             if has_passed(now_ns, flight.first_sent_ns, self.timing.beat * 2) {
-                self.ask_for_stream(flight.number);
+                self.ask_whether_it_is_gone(flight.number);
             }
         }
     }

@@ -214,6 +214,7 @@ impl StreamFollower {
         added.map_err(|damage| self.damaged(damage))?;
         self.bytes += message.len() as u64;
         self.link = frame.link;
+        self.context.seen.note(&self.link, self.context.stream.now_ns());
         self.time_ms = self.time_ms.max(frame.link.time_ms);
         self.release = match frame.kind {
             Kind::Release => Some(String::from_utf8_lossy(&frame.payload).into_owned()),
@@ -249,7 +250,8 @@ impl StreamFollower {
         if let Some((extent, asked_ns)) = extent.filter(|(_, asked_ns)| *asked_ns > heard_ns) {
             if extent.last >= self.link.position {
                 self.lost_since_ns = None;
-            } else if has_passed(asked_ns, *self.lost_since_ns.get_or_insert(asked_ns), self.context.timing.lost_after) {
+            } else if has_passed(asked_ns, *self.lost_since_ns.get_or_insert(asked_ns), self.context.timing.lost_after)
+            {
                 return Err(self.damaged(Damage::Lost { last: extent.last, needed: self.link.position }));
             }
         }

@@ -171,14 +171,14 @@ pub enum Damage {
     Gap { last: Position, found: Position },
     #[error("message {position} of the stream does not continue the one before: {detail}")]
     Unchained { position: Position, detail: String },
+    #[error("{reason}")]
+    Gone { reason: String },
     #[error("the stream ends at message {last}, but message {needed} was acknowledged: part of the log is lost")]
     Lost { last: Position, needed: Position },
     #[error(
         "the stream begins at message {first}, but the newest snapshot needs message {needed}: part of the log is lost"
     )]
     Purged { first: Position, needed: Position },
-    #[error("{detail}")]
-    Gone { detail: String },
 }
 
 /// A frame, as it was read. It has been checked against the chain.
@@ -209,27 +209,8 @@ pub(crate) fn decode(
     if position != last.position + 1 {
         return Err(Damage::Gap { last: last.position, found: position });
     }
-    let foreign = |detail: String| Damage::Foreign { position, detail };
-    if bytes.len() < OVERHEAD || &bytes[..4] != MAGIC {
-        let start: String = bytes.iter().take(40).map(|byte| std::ascii::escape_default(*byte).to_string()).collect();
-        return Err(foreign(format!("it begins with \"{start}\". Another program writes to this stream")));
-    }
+    let (kind, crc) = check_alone(log, partition, position, bytes)?;
     let body = &bytes[..bytes.len() - CRC_LEN];
-    let crc = u32_at(bytes, body.len());
-    if crc32c::crc32c(body) != crc {
-        return Err(Damage::Broken { position, detail: "its checksum does not match".into() });
-    }
-    let found = LogId(u64_at(bytes, 8));
-    if found != log {
-        return Err(foreign(format!("it belongs to the log {found}, and this is {log}")));
-    }
-    if u32_at(bytes, 20) != partition {
-        return Err(foreign(format!("it is of partition {}, and this is {partition}", u32_at(bytes, 20))));
-    }
-    let kind = Kind::of(bytes[4]).filter(|_| bytes[5..8] == [0; 3]);
-    let Some(kind) = kind else {
-        return Err(foreign("it was written by a newer version of Holdfast".into()));
-    };
     let unchained = |detail: String| Damage::Unchained { position, detail };
     let (before, before_crc) = (u64_at(bytes, 40), u32_at(bytes, 48));
     if (before, before_crc) != (last.position, last.crc) {
@@ -260,6 +241,36 @@ pub(crate) fn decode(
         ceiling_ms: u64_at(bytes, 72),
     };
     Ok(Frame { kind, epoch, count, payload: bytes.slice(HEADER_LEN..body.len()), link })
+}
+
+/// What can be said of a message without the one before it: its kind and its checksum, if it is a whole frame of this log.
+fn check_alone(log: LogId, partition: u32, position: Position, bytes: &[u8]) -> Result<(Kind, u32), Damage> {
+    let foreign = |detail: String| Damage::Foreign { position, detail };
+    if bytes.len() < OVERHEAD || &bytes[..4] != MAGIC {
+        let start: String = bytes.iter().take(40).map(|byte| std::ascii::escape_default(*byte).to_string()).collect();
+        return Err(foreign(format!("it begins with \"{start}\". Another program writes to this stream")));
+    }
+    let body = &bytes[..bytes.len() - CRC_LEN];
+    let crc = u32_at(bytes, body.len());
+    if crc32c::crc32c(body) != crc {
+        return Err(Damage::Broken { position, detail: "its checksum does not match".into() });
+    }
+    let found = LogId(u64_at(bytes, 8));
+    if found != log {
+        return Err(foreign(format!("it belongs to the log {found}, and this is {log}")));
+    }
+    if u32_at(bytes, 20) != partition {
+        return Err(foreign(format!("it is of partition {}, and this is {partition}", u32_at(bytes, 20))));
+    }
+    let kind = Kind::of(bytes[4]).filter(|_| bytes[5..8] == [0; 3]);
+    let kind = kind.ok_or_else(|| foreign("it was written by a newer version of Holdfast".into()))?;
+    Ok((kind, crc))
+}
+
+/// The epoch and the time of a message that is looked at without the one before it.
+pub(crate) fn glance(log: LogId, partition: u32, position: Position, bytes: &[u8]) -> Result<(Epoch, u64), Damage> {
+    check_alone(log, partition, position, bytes)?;
+    Ok((Epoch(u32_at(bytes, 16)), u64_at(bytes, 64)))
 }
 
 /// The batches of the frames of an epoch.

@@ -18,13 +18,18 @@ mod frame;
 mod lease;
 mod log;
 mod nats;
+mod objects;
 mod place;
 mod snapshots;
 mod stream;
 
+pub use context::LogProgress;
 pub use frame::{Damage, LogId, Nonce, Position};
 pub use lease::Timing;
-pub use nats::{Announcement, Finding, Member, Members, NatsLog, NatsOptions, NatsUrl, OpenError, Requirements};
+pub use nats::{
+    Announcement, Finding, Member, MemberStatus, Members, NatsLog, NatsOptions, NatsUrl, OpenError, ReplicaState,
+    ReplicaStatus, Requirements, SnapshotStatus, Status, StreamStatus,
+};
+pub use objects::Objects;
 pub use place::{Membership, StreamPlace};
-pub use snapshots::Objects;
 pub use stream::{Answer, Appended, Extent, Found, Receive, Stream, Tick, Time, Unanswered};

@@ -112,6 +112,7 @@ impl StreamLog {
     /// Writes on behind the frame with which this process has taken the log over.
     pub(crate) fn new(context: Arc<Context>, claimed: Stored, time_ms: u64, bytes_since_forget: u64) -> Arc<StreamLog> {
         let Stored { link, first_sent_ns } = claimed;
+        context.seen.note(&link, context.stream.now_ns());
         let state = State {
             link,
             time_ms,
@@ -231,6 +232,7 @@ impl StreamLog {
         let now_ns = self.context.stream.now_ns();
         state.gathering.note_stored(now_ns, first_sent_ns, count as usize, state.ends.len());
         state.link = link;
+        self.context.seen.note(&link, self.context.stream.now_ns());
         self.context.time.allow(link.ceiling_ms);
         if state.is_at_boundary() {
             state.boundaries.push_back(link);
@@ -426,6 +428,11 @@ impl Log for StreamLog {
 
     fn may_answer(&self) -> bool {
         self.context.stream.now_ns() < self.lease_until_ns.load(Ordering::SeqCst)
+    }
+
+    fn lease_left(&self) -> Option<Duration> {
+        let until_ns = self.lease_until_ns.load(Ordering::SeqCst);
+        Some(Duration::from_nanos(until_ns.saturating_sub(self.context.stream.now_ns())))
     }
 
     fn has_room(&self) -> bool {

@@ -1,12 +1,13 @@
 //! The log as a place that several processes use, and what a start reads of it. Knows the order of snapshot and frames;
 //! refuses to know how they are stored.
 
-use crate::context::Context;
+use crate::context::{Context, LogProgress, Seen};
 use crate::follower::StreamFollower;
 use crate::frame::{Damage, Link, LogId};
 use crate::lease::Timing;
 use crate::log::StreamLog;
-use crate::snapshots::{self, Objects, StreamSnapshotReader, StreamSnapshots};
+use crate::objects::Objects;
+use crate::snapshots::{self, StreamSnapshotReader, StreamSnapshots};
 use crate::stream::{Extent, Stream, Time, Unanswered};
 use journal::{
     Batch, Claim, Failure, Follow, Follower, History, LockError, LogPlace, OpenedLog, Operation, ReadProgress,
@@ -46,7 +47,9 @@ impl StreamPlace {
         time: Arc<dyn Time>,
     ) -> StreamPlace {
         let Membership { name, log, partition, member, address, timing } = membership;
+        let seen = Seen::nothing(stream.now_ns());
         let context = Context {
+            seen,
             name,
             stream,
             objects,
@@ -61,6 +64,11 @@ impl StreamPlace {
             kept_from: AtomicU64::new(crate::context::NOTHING_KEPT),
         };
         StreamPlace { context: Arc::new(context) }
+    }
+
+    /// How far this process is.
+    pub fn progress(&self) -> LogProgress {
+        self.context.seen.progress(self.context.stream.now_ns())
     }
 }
 

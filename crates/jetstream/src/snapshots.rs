@@ -21,14 +21,6 @@ use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-/// Keeps named objects, each of which appears whole or not at all. Calls wait for the answer.
-pub trait Objects: Send + Sync {
-    fn put(&self, name: &str, bytes: Vec<u8>) -> io::Result<()>;
-    fn get(&self, name: &str) -> io::Result<Vec<u8>>;
-    fn remove(&self, name: &str) -> io::Result<()>;
-    fn list(&self) -> io::Result<Vec<String>>;
-}
-
 const BLOCKS: &str = "blocks/";
 const MANIFESTS: &str = "snapshots/";
 /// A block is stored when it has this many bytes.
@@ -96,7 +88,7 @@ impl Manifest {
     }
 
     /// `None` if it is damaged.
-    fn decode(bytes: &[u8]) -> Option<Manifest> {
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Manifest> {
         let (body, crc) = bytes.split_last_chunk::<4>()?;
         if crc32c::crc32c(body) != u32::from_le_bytes(*crc) {
             return None;
@@ -125,6 +117,12 @@ impl Manifest {
         let blocks = blocks.chunks_exact(4).map(|crc| u32::from_le_bytes(crc.try_into().unwrap())).collect();
         let manifest = Manifest { log, nonce, link, min, max, epoch, created_ms, parts, entries, bytes, meta, blocks };
         rest.0.is_empty().then_some(manifest)
+    }
+
+    /// False if a block is missing from these names: a writer that was fenced at the last moment has left its manifest, and
+    /// the next one has removed its blocks.
+    pub(crate) fn has_all_blocks(&self, names: &[String]) -> bool {
+        (0..self.blocks.len()).all(|number| names.contains(&block_name(self.nonce, number)))
     }
 
     fn info(&self) -> SnapshotInfo {
@@ -174,7 +172,7 @@ fn position_of(name: &str) -> Option<Position> {
 }
 
 /// Those of the names that are of manifests, the newest first.
-fn manifests(names: &[String]) -> Vec<&String> {
+pub(crate) fn manifests(names: &[String]) -> Vec<&String> {
     let mut manifests: Vec<&String> = names.iter().filter(|name| position_of(name).is_some()).collect();
     manifests.sort_unstable_by(|left, right| right.cmp(left));
     manifests
@@ -409,11 +407,9 @@ impl StreamSnapshotReader {
         })
     }
 
-    /// An error if a block is missing: a writer that was fenced at the last moment has left its manifest, and the next one
-    /// has removed its blocks.
+    /// An error if a block is missing.
     fn with_all_blocks(self, names: &[String]) -> Result<StreamSnapshotReader, SnapshotReadError> {
-        let is_there = |number| names.contains(&block_name(self.manifest.nonce, number));
-        match (0..self.manifest.blocks.len()).all(is_there) {
+        match self.manifest.has_all_blocks(names) {
             true => Ok(self),
             false => {
                 let (target, detail) = (self.info.name, "some of its blocks are missing");

@@ -3,6 +3,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use thiserror::Error;
 
@@ -79,6 +80,11 @@ pub trait Log: Send + Sync {
     /// A log in files has no lease, because a fence is seen by all processes of a machine at once.
     fn may_answer(&self) -> bool {
         true
+    }
+
+    /// How long this writer may still answer if nothing more is stored; `None` for a log without a lease.
+    fn lease_left(&self) -> Option<Duration> {
+        None
     }
 
     /// True when another writer may have the right to write by now, even if this log has not noticed it yet: it fails

@@ -4,6 +4,7 @@ mod config;
 mod durability;
 mod network;
 mod platform;
+mod sentinel;
 mod startup;
 #[cfg(test)]
 mod test_host;
@@ -24,6 +25,7 @@ fn main() -> std::process::ExitCode {
     };
     match config::from_command_line().and_then(run) {
         Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(error) if error.is::<tools::SomethingIsWrong>() => std::process::ExitCode::FAILURE,
         Err(error) => {
             eprintln!("holdfast: {error:#}");
             match error.is::<tools::LeftOut>() {

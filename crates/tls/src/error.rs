@@ -10,6 +10,8 @@ pub enum LoadError {
     NoKey,
     #[error("Either tls-ca-cert-file or tls-ca-cert-dir must be specified when tls-auth-clients is enabled!")]
     NoAuthorities,
+    #[error("tls-ca-cert-file or tls-ca-cert-dir is needed to check the certificate of the server")]
+    NoServerAuthorities,
     #[error("Failed to load certificate: {path}: {reason}")]
     Certificate { path: String, reason: String },
     #[error("Failed to load private key: {path}: {reason}")]
@@ -24,6 +26,8 @@ pub enum LoadError {
     Ciphers(String),
     #[error("Failed to configure ciphersuites: {0}")]
     Ciphersuites(String),
+    #[error("{0} is no name of a host")]
+    Host(String),
     #[error("The certificate, the key and the ciphers do not fit together: {0}")]
     Mismatch(rustls::Error),
 }

@@ -24,6 +24,7 @@ struct Sources<'a> {
     clients: Vec<Arc<ClientHandle>>,
     persistence: engine::persistence::Report,
     replication: engine::persistence::Replication,
+    cluster: Option<engine::persistence::ClusterReport>,
 }
 
 impl Collector {
@@ -41,6 +42,7 @@ impl Collector {
             clients: engine.clients.all(),
             persistence: engine.persistence.report(),
             replication: engine.persistence.replication(),
+            cluster: engine.persistence.cluster(),
         };
         redis::write(text, &sources);
         own::write(text, &sources);

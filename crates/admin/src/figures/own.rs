@@ -42,6 +42,7 @@ pub(super) fn write(text: &mut Exposition, sources: &Sources<'_>) {
     threads(text, sources);
     memory(text, sources);
     journal(text, sources);
+    replicated_log(text, sources);
     indexes(text, sources);
     sweepers(text, sources);
     stats(text, sources);
@@ -136,6 +137,25 @@ fn journal(text: &mut Exposition, Sources { engine, persistence: report, replica
         let seconds = writer.lag_ms as f64 / 1000.0;
         text.gauge("holdfast_follower_lag_seconds", "The age of the oldest of them.", seconds);
     }
+}
+
+/// Only of a log that several machines share.
+fn replicated_log(text: &mut Exposition, Sources { cluster, .. }: &Sources<'_>) {
+    let Some(cluster) = cluster else { return };
+    let seconds = |ms: u64| ms as f64 / 1000.0;
+    text.gauge("holdfast_log_connected", "1 while a NATS server is connected.", u8::from(cluster.is_connected));
+    text.gauge("holdfast_log_epoch", "How often the writer has changed, as of the last frame.", cluster.epoch);
+    if let Some(left_ms) = cluster.lease_left_ms {
+        let help = "How long this writer may still answer if nothing more is stored; 0: replies wait.";
+        text.gauge("holdfast_log_lease_seconds", help, seconds(left_ms));
+    }
+    text.gauge("holdfast_log_position", "The place of the last frame in the stream.", cluster.position);
+    text.counter("holdfast_log_frames_total", "Frames that were stored and read here.", cluster.frames);
+    let help = "Since the last frame was stored or read here. A writer stores one every half second.";
+    text.gauge("holdfast_log_silent_seconds", help, seconds(cluster.silent_ms));
+    text.gauge("holdfast_log_members", "Servers that use the log, with this one.", cluster.members);
+    let help = "What the checks of NATS have found. INFO replication has the sentences.";
+    text.gauge("holdfast_log_findings", help, cluster.findings.len());
 }
 
 fn indexes(text: &mut Exposition, Sources { engine, keys, .. }: &Sources<'_>) {

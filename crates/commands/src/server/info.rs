@@ -12,8 +12,9 @@ use execution::context::WholeServer;
 use execution::engine::Engine;
 use execution::error::CommandResult;
 use execution::gates;
+use execution::observability::statistics::CommandTotals;
 use execution::persistence::journal_state::JournalState;
-use execution::persistence::{FollowerReport, Replication, Role, SnapshotReason, Snapshotting};
+use execution::persistence::{ClusterReport, FollowerReport, Replication, Role, SnapshotReason, Snapshotting};
 use execution::settings::row;
 use execution::upkeep;
 use keyspace::storage::entry::used_at;
@@ -376,7 +377,7 @@ fn stats(lines: &mut Lines, cx: &ReadCx<'_>) {
 }
 
 fn replication(lines: &mut Lines, cx: &ReadCx<'_>) {
-    let Replication { role, sequence, hands_over } = cx.server().persistence.replication();
+    let Replication { role, sequence, hands_over, .. } = cx.server().persistence.replication();
     let followers = match &role {
         Role::Writer { followers } => followers.as_slice(),
         Role::Follower(writer) => {
@@ -423,6 +424,24 @@ fn replication(lines: &mut Lines, cx: &ReadCx<'_>) {
     lines.add("repl_backlog_active", 0);
     lines.add("repl_backlog_size", cx.server().settings.size(row::REPL_BACKLOG_SIZE));
     lines.zeros(&["repl_backlog_first_byte_offset", "repl_backlog_histlen"]);
+    if let Some(cluster) = cx.server().persistence.cluster() {
+        replicated_log(lines, &cluster);
+    }
+}
+
+/// A log that several machines share.
+fn replicated_log(lines: &mut Lines, cluster: &ClusterReport) {
+    lines.add("log", &cluster.log);
+    lines.add("epoch", cluster.epoch);
+    if let Some(left_ms) = cluster.lease_left_ms {
+        lines.add("lease_ms_left", left_ms);
+    }
+    lines.add("members", cluster.members);
+    lines.add("log_connected", u8::from(cluster.is_connected));
+    lines.add("log_position", cluster.position);
+    lines.add("log_silent_ms", cluster.silent_ms);
+    let findings = cluster.findings.join("; ").replace(['\r', '\n'], " ");
+    lines.add("log_findings", if findings.is_empty() { "none" } else { &findings });
 }
 
 fn cpu(lines: &mut Lines, cx: &ReadCx<'_>) {
@@ -441,15 +460,7 @@ fn cpu(lines: &mut Lines, cx: &ReadCx<'_>) {
 
 fn command_stats(lines: &mut Lines, cx: &ReadCx<'_>) {
     for row in registry().rows() {
-        let (mut calls, mut ns, mut rejected, mut failed) = (0, 0, 0, 0);
-        for metrics in cx.server().statistics.workers() {
-            let counters = &metrics.stats.commands[row.index];
-            calls += counters.calls.get();
-            ns += counters.ns.get();
-            rejected += counters.rejected.get();
-            failed += counters.failed.get();
-        }
-        if calls + rejected + failed > 0 {
+        if let Some(CommandTotals { calls, ns, rejected, failed }) = cx.server().statistics.of_command(row.index) {
             let usec = ns / 1000;
             let per_call = if calls == 0 { 0.0 } else { ns as f64 / 1000.0 / calls as f64 };
             lines.add(

@@ -38,6 +38,10 @@ pub trait Persistence: Send + Sync {
     fn replication(&self) -> Replication {
         Replication::default()
     }
+    /// The log and the servers that share it; `None` for a log that is on one machine.
+    fn cluster(&self) -> Option<ClusterReport> {
+        None
+    }
     /// How many followers have applied a batch.
     fn replicas_at(&self, _sequence: u64) -> usize {
         0
@@ -71,6 +75,25 @@ pub struct Replication {
     pub sequence: u64,
     /// A hand-over is in progress.
     pub hands_over: bool,
+    /// The servers of this log that are known here, this one first. Clients that ask for the writer are told of these.
+    pub members: Vec<MemberReport>,
+}
+
+/// A server of a log, as another one knows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemberReport {
+    /// Where its clients reach it.
+    pub host: String,
+    pub port: u16,
+    /// Where it answers as Sentinels do; 0 is nowhere.
+    pub sentinel_port: u16,
+    /// It accepts writes, or did when it was last heard of. Of a server that is loading, fenced or stopping this is false.
+    pub is_writer: bool,
+    pub is_self: bool,
+    /// The newest batch that it has applied.
+    pub sequence: u64,
+    /// Since it was last heard of.
+    pub silent_ms: u64,
 }
 
 /// Writer or follower.
@@ -112,6 +135,27 @@ pub struct WriterReport {
     pub lag_batches: u64,
     /// The age of the oldest of them.
     pub lag_ms: u64,
+}
+
+/// A log that several machines share, as this server sees it.
+#[derive(Clone, Debug, Default)]
+pub struct ClusterReport {
+    /// The URL of the log, without its password.
+    pub log: String,
+    /// The epoch of the last frame that was stored or read here.
+    pub epoch: u32,
+    /// How long this server may still answer if nothing more is stored; `None` for one that follows.
+    pub lease_left_ms: Option<u64>,
+    /// The servers that were heard of lately, with this one.
+    pub members: usize,
+    /// A server of the log is connected.
+    pub is_connected: bool,
+    /// The place of the last frame, how many were stored and read here, and how long ago the last one was.
+    pub position: u64,
+    pub frames: u64,
+    pub silent_ms: u64,
+    /// What the checks have found to be wrong, or worth knowing.
+    pub findings: Vec<String>,
 }
 
 /// What a snapshot is for.

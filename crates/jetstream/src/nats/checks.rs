@@ -35,11 +35,11 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn fatal(text: impl Into<String>) -> Finding {
+    pub(super) fn fatal(text: impl Into<String>) -> Finding {
         Finding { text: text.into(), is_fatal: true }
     }
 
-    fn warning(text: impl Into<String>) -> Finding {
+    pub(super) fn warning(text: impl Into<String>) -> Finding {
         Finding { text: text.into(), is_fatal: false }
     }
 }

@@ -5,10 +5,11 @@ use super::alarm::Alarm;
 use super::checks::{self, Finding, Requirements};
 use super::members::{Announcement, Members};
 use super::objects::NatsObjects;
+use super::shared::Connection;
 use super::stream::NatsStream;
-use super::url::NatsUrl;
+use super::url::{Login, NatsUrl};
 use crate::frame::{LogId, Nonce};
-use crate::snapshots::Objects;
+use crate::objects::Objects;
 use crate::stream::{Stream, Tick};
 use async_nats::jetstream::object_store::{self, ObjectStore};
 use async_nats::jetstream::stream::{Config, DiscardPolicy, Info, StorageType};
@@ -36,7 +37,7 @@ const CHECK_EVERY: Duration = Duration::from_secs(30);
 const ANNOUNCE_EVERY: Duration = Duration::from_millis(10);
 const ANNOUNCE_AT_LEAST_EVERY: Duration = Duration::from_millis(1000);
 /// The id of the log, among the properties of the stream, and as an object of the bucket.
-const LOG_ID: &str = "holdfast-log";
+pub(super) const LOG_ID: &str = "holdfast-log";
 /// How often NATS is asked whether the connection still is one.
 const PING_EVERY: Duration = Duration::from_secs(2);
 
@@ -60,19 +61,6 @@ pub enum OpenError {
     Unreachable { url: String, detail: String },
     #[error("{url} must not be used: {detail}")]
     Refused { url: String, detail: String },
-}
-
-/// What everything of NATS in this process uses.
-pub(super) struct Connection {
-    pub(super) url: NatsUrl,
-    pub(super) subject: async_nats::Subject,
-    pub(super) client: Client,
-    pub(super) jetstream: jetstream::Context,
-    pub(super) runtime: tokio::runtime::Handle,
-    pub(super) ticking: Mutex<Vec<Weak<dyn Tick>>>,
-    /// Since when NATS says that it does not know the stream.
-    pub(super) unknown_since: Mutex<Option<Instant>>,
-    pub(super) alarm: Arc<Alarm>,
 }
 
 /// A log on NATS.
@@ -124,6 +112,11 @@ impl NatsLog {
     /// What was last found to be wrong with NATS.
     pub fn findings(&self) -> Vec<Finding> {
         self.findings.lock().clone()
+    }
+
+    /// True while a NATS server is connected.
+    pub fn is_connected(&self) -> bool {
+        self.connection.client.connection_state() == async_nats::connection::State::Connected
     }
 
     /// The address of this machine that NATS is reached from.
@@ -241,7 +234,7 @@ async fn open(options: NatsOptions, runtime: tokio::runtime::Handle) -> Result<N
     Ok(NatsLog { connection, bucket, id, member, members: Arc::default(), findings })
 }
 
-async fn connect(options: &NatsOptions) -> Result<Client, String> {
+pub(super) async fn connect(options: &NatsOptions) -> Result<Client, String> {
     let mut connect = ConnectOptions::new()
         .name("holdfast")
         .connection_timeout(CONNECTS_WITHIN)
@@ -251,6 +244,12 @@ async fn connect(options: &NatsOptions) -> Result<Client, String> {
         .event_callback(|event| async move { tracing::info!(%event, "the connection to NATS") })
         // A server that is gone is tried again soon: writes wait for it.
         .reconnect_delay_callback(|attempts| Duration::from_millis(if attempts < 3 { 20 } else { 200 }));
+    // IMPORTANT: async-nats passes over what the URLs of servers say of a user.
+    match &options.url.login {
+        Some(Login::User { name, password }) => connect = connect.user_and_password(name.clone(), password.clone()),
+        Some(Login::Token(token)) => connect = connect.token(token.clone()),
+        None => {}
+    }
     if let Some(path) = &options.credentials {
         let failed = |error| format!("the credentials {} cannot be used: {error}", path.display());
         connect = connect.credentials_file(path).await.map_err(failed)?;

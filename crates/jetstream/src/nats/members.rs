@@ -36,6 +36,11 @@ impl Announcement {
         format!("MEMBER {id} {host} {port} {sentinel_port} {role} {epoch} {sequence} {version}")
     }
 
+    /// What a member has said. `None` for lines that are not understood: a newer version may say more.
+    pub(super) fn read(line: &[u8]) -> Option<Announcement> {
+        std::str::from_utf8(line).ok().filter(|line| line.len() <= LINE_MAX).and_then(Announcement::decode)
+    }
+
     fn decode(line: &str) -> Option<Announcement> {
         let mut words = line.split(' ');
         let mut next = || words.next();
@@ -80,10 +85,9 @@ impl Members {
         known.values().cloned().collect()
     }
 
-    /// Takes what a member has said. Lines that are not understood are passed over: a newer version may say more.
+    /// Takes what a member has said.
     pub(super) fn hear(&self, line: &[u8], own: &str) -> bool {
-        let said = std::str::from_utf8(line).ok().filter(|line| line.len() <= LINE_MAX).and_then(Announcement::decode);
-        let Some(said) = said.filter(|said| said.id != own) else { return false };
+        let Some(said) = Announcement::read(line).filter(|said| said.id != own) else { return false };
         let mut known = self.known.lock();
         if known.len() >= MEMBERS_MAX && !known.contains_key(&said.id) {
             return false;

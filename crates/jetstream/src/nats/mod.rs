@@ -3,12 +3,15 @@
 mod alarm;
 mod checks;
 mod connection;
+mod inspect;
 mod members;
 mod objects;
+mod shared;
 mod stream;
 mod url;
 
 pub use checks::{Finding, Requirements};
 pub use connection::{NatsLog, NatsOptions, OpenError};
+pub use inspect::{MemberStatus, ReplicaState, ReplicaStatus, SnapshotStatus, Status, StreamStatus};
 pub use members::{Announcement, Member, Members};
 pub use url::NatsUrl;

@@ -1,7 +1,7 @@
 //! Objects in a bucket of NATS. Knows NATS; refuses to know what they contain.
 
-use super::connection::Connection;
-use crate::snapshots::Objects;
+use super::shared::Connection;
+use crate::objects::Objects;
 use async_nats::jetstream::object_store::{ObjectMetadata, ObjectStore};
 use futures_util::StreamExt;
 use std::io;

@@ -1,6 +1,6 @@
 //! Requests to the stream, and its messages. Knows what NATS answers; decides nothing.
 
-use super::connection::Connection;
+use super::shared::Connection;
 use crate::frame::Position;
 use crate::stream::{Answer, Appended, Extent, Found, Receive, Stream, Tick, Unanswered};
 use async_nats::jetstream;
@@ -234,17 +234,20 @@ pub(super) fn unanswered(error: impl std::fmt::Display) -> Unanswered {
 mod tests {
     use super::*;
 
-    /// As NATS 2.15.1 has answered them. Regression: the position 0 of an error was taken for damage of the log.
     #[test]
-    fn answers_to_an_append_are_understood() {
-        let understood = |reply: &str| appended(&parse(reply.as_bytes()).unwrap());
-        assert_eq!(understood(r#"{"stream":"S","seq":7}"#), Ok(Appended::At(7)));
-        let wrong =
-            r#"{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: 9"},"stream":"S","seq":0}"#;
-        assert_eq!(understood(wrong), Ok(Appended::Conflict));
-        let full =
-            r#"{"error":{"code":503,"err_code":10077,"description":"maximum bytes exceeded"},"stream":"S","seq":0}"#;
-        assert_eq!(understood(full).unwrap_err().reason, "NATS refuses: maximum bytes exceeded (10077)");
-        assert!(understood("{}").is_err());
+    fn an_error_beside_a_position_is_an_error() {
+        let read = |text: &str| appended(&parse(text.as_bytes()).unwrap());
+        assert_eq!(read(r#"{"stream":"S","seq":7}"#), Ok(Appended::At(7)));
+        // A single server, and one of a cluster.
+        for more in ["", r#","stream":"S","seq":0"#] {
+            for number in WRONG_LAST_SEQUENCE {
+                let text =
+                    format!(r#"{{"error":{{"code":400,"err_code":{number},"description":"wrong last"}}{more}}}"#);
+                assert_eq!(read(&text), Ok(Appended::Conflict), "{text}");
+            }
+            let full = format!(r#"{{"error":{{"code":503,"err_code":10023,"description":"full"}}{more}}}"#);
+            assert!(read(&full).is_err_and(|unanswered| !unanswered.is_gone), "{full}");
+        }
+        assert!(read("{}").is_err());
     }
 }

@@ -7,5 +7,5 @@ mod tables;
 mod tests;
 
 pub(crate) use rewrite::{replace, rewrite};
-pub(crate) use sources::{Invocation, Loaded, Tool, from_command_line, without_effect};
+pub(crate) use sources::{DataTool, HandOver, Invocation, Loaded, Tool, from_command_line, without_effect};
 pub(crate) use tables::ConfiguredIndexes;

@@ -7,7 +7,10 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use engine::Settings;
 use engine::settings::TABLE;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+/// How long a hand-over may take, unless it is said otherwise.
+const HAND_OVER_SECONDS: u64 = 60;
 const VARIABLE_PREFIX: &str = "HOLDFAST_";
 
 /// The settings shown in `--help`; every other setting is a flag too.
@@ -45,11 +48,30 @@ pub(crate) enum Invocation {
     Use(Tool, Loaded),
 }
 
-/// A subcommand that works on a data directory instead of serving it.
+/// A subcommand that does something else than serve.
 pub(crate) enum Tool {
+    Data(DataTool),
+    ClusterStatus { as_json: bool },
+    HandOver(HandOver),
+}
+
+/// A subcommand that works on a data directory.
+pub(crate) enum DataTool {
     Check { dir: PathBuf },
     Export { dir: PathBuf, output: Option<PathBuf> },
     Import { file: PathBuf, dir: PathBuf, skip_unsupported: bool },
+}
+
+/// What `handover` is told beside the settings.
+pub(crate) struct HandOver {
+    /// A server of the cluster; `None`: the log says which one writes.
+    pub(crate) host: Option<String>,
+    /// The follower that should take over, as host:port; `None`: the one that is furthest.
+    pub(crate) to: Option<String>,
+    pub(crate) user: Option<String>,
+    pub(crate) password: Option<String>,
+    pub(crate) tls: bool,
+    pub(crate) timeout: Duration,
 }
 
 /// The initial settings and their source.
@@ -65,24 +87,46 @@ pub(crate) fn from_command_line() -> Result<Invocation> {
     if let Some(("upgrade", given)) = matches.subcommand() {
         return Ok(Invocation::Upgrade(load(&[&matches, given], std::env::vars_os())?));
     }
+    if let Some(("cluster", given)) = matches.subcommand() {
+        let (_, given) = given.subcommand().context("cluster needs a subcommand")?;
+        let tool = Tool::ClusterStatus { as_json: given.get_flag("json") };
+        return Ok(Invocation::Use(tool, load(&[&matches, given], std::env::vars_os())?));
+    }
+    if let Some(("handover", given)) = matches.subcommand() {
+        let loaded = load(&[&matches, given], std::env::vars_os())?;
+        return Ok(Invocation::Use(Tool::HandOver(hand_over(given, &loaded.settings)), loaded));
+    }
     let loaded = load(&[&matches], std::env::vars_os())?;
     let Some((name, given)) = matches.subcommand() else { return Ok(Invocation::Serve(loaded)) };
     let path = |name: &str| given.get_one::<PathBuf>(name).cloned();
     let dir = path("DIR").unwrap_or_else(|| PathBuf::from(&*loaded.settings.dir()));
     let tool = match name {
-        "check" => Tool::Check { dir },
-        "export" => Tool::Export { dir, output: path("output") },
-        _ => Tool::Import {
+        "check" => DataTool::Check { dir },
+        "export" => DataTool::Export { dir, output: path("output") },
+        _ => DataTool::Import {
             file: path("FILE").context("import needs a file")?,
             dir,
             skip_unsupported: given.get_flag("skip-unsupported"),
         },
     };
-    Ok(Invocation::Use(tool, loaded))
+    Ok(Invocation::Use(Tool::Data(tool), loaded))
+}
+
+fn hand_over(given: &ArgMatches, settings: &Settings) -> HandOver {
+    let text = |name: &str| given.get_one::<String>(name).cloned();
+    let finds_itself = settings.log().is_empty() || given.value_source("port").is_some();
+    HandOver {
+        host: text("host").or_else(|| finds_itself.then(|| "127.0.0.1".to_owned())),
+        to: text("to"),
+        user: text("user"),
+        password: text("pass"),
+        tls: given.get_flag("tls"),
+        timeout: Duration::from_secs(given.get_one::<u64>("within").copied().unwrap_or(HAND_OVER_SECONDS)),
+    }
 }
 
 /// The subcommands.
-fn tools() -> [Command; 4] {
+pub(super) fn tools() -> [Command; 6] {
     let path = |name: &'static str| Arg::new(name).value_parser(clap::value_parser!(PathBuf));
     let dir = || path("DIR").help("The data directory; without it, the one that the server would use");
     [
@@ -105,7 +149,43 @@ fn tools() -> [Command; 4] {
                     .action(ArgAction::SetTrue)
                     .help("End with 0 although something was left out; without it, that ends with 3"),
             ),
+        cluster_command(),
+        hand_over_command(),
     ]
+}
+
+/// `holdfast cluster status`.
+fn cluster_command() -> Command {
+    let json = Arg::new("json").long("json").action(ArgAction::SetTrue).help("As JSON");
+    let status = with_settings(Command::new("status").args_override_self(true).about(
+        "Shows the servers that share a log on NATS, its stream, its snapshots and what is wrong; ends with 1 if something is",
+    ));
+    Command::new("cluster")
+        .about("Shows the servers that share a log on NATS (--log)")
+        .subcommand_required(true)
+        .subcommand(status.arg(json))
+}
+
+/// `holdfast handover`. As in redis-cli, -h is the host.
+fn hand_over_command() -> Command {
+    let text = |name: &'static str, value: &'static str| Arg::new(name).long(name).value_name(value);
+    let seconds = clap::value_parser!(u64).range(1..=3600);
+    with_settings(Command::new("handover").args_override_self(true))
+        .about("Asks the server that writes to hand its log over to a follower, and waits until another writes")
+        .disable_help_flag(true)
+        .mut_arg("port", |arg| arg.short('p').help("Port of a server of the cluster"))
+        .arg(Arg::new("help").long("help").action(ArgAction::Help).help("Print help"))
+        .arg(text("host", "HOST").short('h').help("A server of the cluster; without it and with --log, the log tells"))
+        .arg(text("to", "HOST:PORT").help("The follower that takes over; without it, the one that is furthest"))
+        .arg(text("user", "NAME").help("User to authenticate as"))
+        .arg(text("pass", "PASSWORD").short('a').help("Password; without it, REDISCLI_AUTH, then requirepass"))
+        .arg(
+            Arg::new("tls")
+                .long("tls")
+                .action(ArgAction::SetTrue)
+                .help("Use TLS: tls-ca-cert-file checks the server, tls-cert-file and tls-key-file are shown to it"),
+        )
+        .arg(text("within", "SECONDS").value_parser(seconds).help("How long to wait; 60 without it"))
 }
 
 /// The command line, without the subcommands.
@@ -163,7 +243,7 @@ pub(super) fn load(
             continue;
         };
         // The project's scripts use variables with the same prefix.
-        if name == "CONFIG" || name == "BIN" || name.starts_with("TEST_") {
+        if matches!(name, "CONFIG" | "BIN" | "NATS_SERVER") || name.starts_with("TEST_") {
             continue;
         }
         let value = value.to_str().with_context(|| format!("{VARIABLE_PREFIX}{name} is not UTF-8"))?;

@@ -1,7 +1,7 @@
 //! Sources of settings, CONFIG REWRITE, and the shipped configuration file.
 
 use super::rewrite::rewrite;
-use super::sources::{Loaded, command, load, without_effect};
+use super::sources::{Loaded, command, load, tools, without_effect};
 use anyhow::Result;
 use engine::Settings;
 use engine::settings::{Access, TABLE};
@@ -20,6 +20,12 @@ fn error_of(loaded: Result<Loaded>) -> String {
         Ok(_) => panic!("an error was expected"),
         Err(error) => format!("{error:#}"),
     }
+}
+
+/// Settings are flags of some subcommands too: none may have the name of another argument.
+#[test]
+fn the_command_line_is_sound() {
+    command().subcommands(tools()).debug_assert();
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! The journal as workers and commands need it: its state, what is recorded, and which workers are notified when it
 //! moves. Refuses to know what an effect means, and how a log is stored. Snapshots are taken in `snapshot_thread`.
 
+use super::members::Address;
 use super::progress::JournalProgress;
 use super::roles::Roles;
 use super::snapshots::Snapshots;
 use crate::platform::clock::unix_ms;
 use arc_swap::{ArcSwapOption, Guard};
 use engine::persistence::journal_state::JournalState;
-use engine::persistence::{Loading, Replication, Report, RoleChange, SnapshotBusy, SnapshotReason};
+use engine::persistence::{ClusterReport, Loading, Replication, Report, RoleChange, SnapshotBusy, SnapshotReason};
 use engine::settings::AppendFsync;
 use engine::{Engine, Persistence, Settings};
 use journal::{Log, OpenedLog, Sequence};
@@ -226,6 +227,11 @@ impl Keeper {
                      go on; it is tried again every few seconds. Free space or repair the disk, or CONFIG SET appendonly no."
                 ))
             }
+            JournalState::Sound if !self.had_room.load(SeqCst) && self.roles.cluster().is_some() => Some(
+                "Errors writing to the log: too many changes wait to be stored by NATS. Writes are refused before they are made. \
+                 When NATS has stored some, writes are accepted again."
+                    .to_owned(),
+            ),
             JournalState::Sound if !self.had_room.load(SeqCst) => Some(
                 "Errors writing to the AOF file: No space left on device. Writes are refused before they are made, reads go \
                  on. When there is space again, writes are accepted again."
@@ -603,7 +609,24 @@ impl Persistence for Keeper {
     }
 
     fn replication(&self) -> Replication {
-        self.roles.report(unix_ms(), || self.tail())
+        let accepts_writes = match self.state() {
+            JournalState::Off | JournalState::Starting | JournalState::Sound => self.loading.lock().is_none(),
+            // It has failed, and clients that ask for the writer have nowhere else to go.
+            JournalState::StartFailed | JournalState::Failed | JournalState::Restarting => true,
+            JournalState::Closing | JournalState::Fenced | JournalState::Following => false,
+        };
+        // One whose lease has ended may not be the writer any more.
+        let accepts_writes = accepts_writes && self.journal().is_none_or(|journal| journal.may_answer());
+        let own = match self.roles.cluster() {
+            Some(cluster) => cluster.own_address(&self.settings),
+            None => Address::announced(&self.settings),
+        };
+        self.roles.report(unix_ms(), own, accepts_writes, self.tail())
+    }
+
+    fn cluster(&self) -> Option<ClusterReport> {
+        let lease_left = self.journal().and_then(|journal| journal.lease_left());
+        self.roles.cluster().map(|cluster| cluster.report(lease_left))
     }
 
     fn replicas_at(&self, sequence: u64) -> usize {

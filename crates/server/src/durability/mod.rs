@@ -5,6 +5,7 @@ mod keeper;
 mod links;
 mod load;
 mod log_url;
+mod members;
 mod progress;
 mod role_thread;
 mod roles;
@@ -13,6 +14,7 @@ mod simulation;
 mod snapshot_thread;
 mod snapshots;
 
+pub(crate) use cluster::options as nats_options;
 pub(crate) use keeper::Keeper;
 pub(crate) use load::{Indexes, finish_restores, load, replay, undo_forks};
 pub(crate) use log_url::{LogUrl, OpenedPlace, own_directory, shared_directory};

@@ -7,7 +7,7 @@ use super::links::{self, Handed, NotHanded};
 use super::load::{self, Indexes};
 use super::roles::{HandOverRefusal, Order};
 use super::snapshot_thread;
-use crate::platform::clock::unix_s;
+use crate::platform::clock::{unix_ms, unix_s};
 use crate::platform::sockets::ListeningSocket;
 use anyhow::{Context, Result, anyhow};
 use engine::execution::replay::Replay;
@@ -491,7 +491,7 @@ impl RoleThread {
         }
         let last = opened.log.tail().0;
         let follower = (opened.follow_on)();
-        self.keeper.roles.set_applied(last, 0);
+        self.keeper.roles.set_applied(last, unix_ms());
         self.keeper.roles.set_follows(true);
         self.keeper.begin_following(Arc::downgrade(&self.engine));
         self.keeper.snapshots.resume();

@@ -2,7 +2,7 @@
 //! is done by `durability`, `import` and the engine.
 
 use super::import;
-use crate::config::{ConfiguredIndexes, Loaded, Tool};
+use crate::config::{ConfiguredIndexes, DataTool, Loaded};
 use crate::durability::{self, Indexes, Keeper};
 use crate::platform::clock::SystemClock;
 use crate::platform::clock::unix_s;
@@ -20,12 +20,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Runs a tool.
-pub(crate) fn run(tool: Tool, loaded: &Loaded) -> Result<()> {
+pub(super) fn run(tool: DataTool, loaded: &Loaded) -> Result<()> {
     let log_level = logging::start(loaded.settings.loglevel(), loaded.settings.log_as_json());
     match tool {
-        Tool::Check { dir } => check(&dir, log_level),
-        Tool::Export { dir, output } => export(&dir, output.as_deref(), log_level),
-        Tool::Import { file, dir, skip_unsupported } => import_into(&file, &dir, skip_unsupported, log_level),
+        DataTool::Check { dir } => check(&dir, log_level),
+        DataTool::Export { dir, output } => export(&dir, output.as_deref(), log_level),
+        DataTool::Import { file, dir, skip_unsupported } => import_into(&file, &dir, skip_unsupported, log_level),
     }
 }
 

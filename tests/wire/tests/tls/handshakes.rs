@@ -298,3 +298,27 @@ fn a_key_may_be_encrypted() {
     assert!(server.client().connect(server.tls_address).is_ok());
     assert!(!server.stderr().contains("sesame"));
 }
+
+/// `holdfast handover --tls` shows its certificate and checks the server's. A server without followers refuses, which only a
+/// client is told that got in.
+#[test]
+fn a_hand_over_is_asked_for_over_tls() {
+    let Some(server) = TlsServer::start(&["--requirepass", ""]) else { return };
+    let flags = flags(&server.files, server.tls_address);
+    let port = server.tls_address.port().to_string();
+    let ask = |host: &str, more: &[&str]| {
+        let mut tool = std::process::Command::new(wire::binary());
+        let tool = tool.args(["handover", "--tls", "-h", host, "-p", &port]).args(&flags).args(more);
+        String::from_utf8(tool.output().expect("it can be started").stderr).expect("it is text")
+    };
+    let refused = ask("localhost", &[]);
+    assert!(refused.contains("FAILOVER requires connected replicas"), "{refused}");
+    let other_name = ask("127.0.0.1", &[]);
+    assert!(other_name.contains("certificate"), "{other_name}");
+    let dir = Dir::fresh();
+    let stranger = dir.write("other.pem", Authority::new("authority of strangers").pem());
+    let unknown = ask("localhost", &["--tls-ca-cert-file", &stranger]);
+    assert!(unknown.contains("certificate"), "{unknown}");
+    let unnamed = ask("localhost", &["--tls-ca-cert-file", ""]);
+    assert!(unnamed.contains("tls-ca-cert-file"), "{unnamed}");
+}

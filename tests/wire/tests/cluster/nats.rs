@@ -1,0 +1,255 @@
+//! A NATS server of a test's own, and as much of its protocol as it takes to meddle with a log by hand.
+
+use std::env;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::ops::Deref;
+use std::process::{Child, Command, Stdio};
+
+use wire::{Connection, Reply, Server, free_address, skip};
+
+use crate::process::{Dir, Failure, Holdfast, can_start_holdfast, eventually, fail_to_start};
+
+/// The name of the log in all tests.
+pub(crate) const NAME: &str = "orders";
+/// Its stream, and the subject of its frames.
+pub(crate) const STREAM: &str = "HOLDFAST_orders";
+pub(crate) const SUBJECT: &str = "holdfast.orders.log";
+
+/// A NATS server. Killed when dropped.
+pub(crate) struct Nats {
+    process: Child,
+    dir: Dir,
+    address: SocketAddr,
+    monitoring: SocketAddr,
+}
+
+impl Nats {
+    /// `None`, and the test is skipped, where there is no holdfast or no NATS to start.
+    pub(crate) fn start() -> Option<Nats> {
+        Nats::start_with("sync_interval: always")
+    }
+
+    /// With these settings of JetStream.
+    pub(crate) fn start_with(jetstream: &str) -> Option<Nats> {
+        if !can_start_holdfast() {
+            return None;
+        }
+        if env::var_os("HOLDFAST_NATS_SERVER").is_none() {
+            skip("no NATS server: HOLDFAST_NATS_SERVER is not set");
+            return None;
+        }
+        let (dir, address, monitoring) = (Dir::fresh(), free_address(), free_address());
+        let store = dir.path().join("store");
+        dir.write(
+            "nats.conf",
+            &format!(
+                "listen: \"{address}\"\nhttp: \"{monitoring}\"\nserver_name: lonely\n\
+                 jetstream {{ store_dir: \"{}\", {jetstream} }}\n",
+                store.display()
+            ),
+        );
+        let process = spawn(&dir);
+        let nats = Nats { process, dir, address, monitoring };
+        nats.wait();
+        Some(nats)
+    }
+
+    fn wait(&self) {
+        eventually("NATS answers", || TcpStream::connect(self.address).is_ok());
+        eventually("JetStream answers", || self.ask("$JS.API.INFO", "").contains("\"limits\""));
+    }
+
+    /// Kills it and starts it again on the same data.
+    pub(crate) fn restart(&mut self) {
+        self.end();
+        self.process = spawn(&self.dir);
+        self.wait();
+    }
+
+    /// Kills it.
+    pub(crate) fn stop(&mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("nats://{}/{NAME}", self.address)
+    }
+
+    /// The monitoring port.
+    pub(crate) fn monitoring(&self) -> String {
+        format!("http://{}", self.monitoring)
+    }
+
+    /// Flags of a server that shares the log.
+    fn flags(&self, more: &[&str]) -> Vec<String> {
+        let (url, monitoring) = (self.url(), self.monitoring());
+        let flags = ["--log", &url, "--log-monitoring", &monitoring, "--log-replicas", "1"];
+        flags.iter().chain(&["--enable-debug-command", "yes"]).chain(more).map(|flag| (*flag).to_owned()).collect()
+    }
+
+    /// Starts a server that shares the log, and waits until it has read it.
+    pub(crate) fn member(&self, more: &[&str]) -> Holdfast {
+        let flags = self.flags(more);
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        Holdfast::start(&flags).expect("it was asked before")
+    }
+
+    /// Starts a server that asks for a password.
+    pub(crate) fn member_with_password(&self, password: &str) -> Locked {
+        let (dir, address, flags) = (Dir::fresh(), free_address(), self.flags(&["--requirepass", password]));
+        let server = Server::launch(address, dir.path(), |command| dir.keep_output(command.args(flags)));
+        let is_up = || {
+            let login = |mut fresh: Connection| fresh.run(&format!("AUTH {password}")).to_string() == "+OK";
+            Connection::open(address).is_ok_and(login)
+        };
+        eventually("it answers", is_up);
+        Locked { server, _dir: dir }
+    }
+
+    /// The first server: it writes.
+    pub(crate) fn writer(&self, more: &[&str]) -> Holdfast {
+        let member = self.member(more);
+        let mut connection = member.connect();
+        eventually("it writes", || role(&mut connection) == "master");
+        member
+    }
+
+    /// Another server: it follows, and the writer knows of it.
+    pub(crate) fn follower(&self, writer: &Holdfast, more: &[&str]) -> Holdfast {
+        let member = self.member(more);
+        let (mut at_writer, port) = (writer.connect(), member.address().port().to_string());
+        eventually("the writer knows of it", || {
+            let known = at_writer.run("ROLE");
+            known.items()[2].items().iter().any(|follower| follower.items()[1].text() == port)
+        });
+        let mut connection = member.connect();
+        eventually("it knows of the writer", || link(&mut connection) == "connected");
+        member
+    }
+
+    /// Starts a server that cannot share the log, and waits for its end.
+    #[track_caller]
+    pub(crate) fn refuse(&self, more: &[&str]) -> Failure {
+        let flags = self.flags(more);
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        let failure = fail_to_start(&flags, &[]);
+        assert_eq!(failure.code, Some(1), "{}", failure.stderr);
+        failure
+    }
+
+    /// Asks something and returns the answer.
+    pub(crate) fn ask(&self, subject: &str, payload: &str) -> String {
+        let mut socket = TcpStream::connect(self.address).expect("NATS listens");
+        let hello = "CONNECT {\"verbose\":false,\"pedantic\":false}\r\nSUB _INBOX.t 1\r\n";
+        let request = format!("{hello}PUB {subject} _INBOX.t {}\r\n{payload}\r\n", payload.len());
+        socket.write_all(request.as_bytes()).expect("NATS reads");
+        let mut answer = BufReader::new(socket);
+        loop {
+            let mut line = String::new();
+            let count = answer.read_line(&mut line).expect("NATS answers");
+            assert!(count > 0, "NATS has closed the connection after {request:?}");
+            if line.starts_with("PING") {
+                answer.get_mut().write_all(b"PONG\r\n").expect("NATS reads");
+            }
+            if let Some(head) = line.strip_prefix("MSG ") {
+                let length: usize =
+                    head.trim().rsplit(' ').next().and_then(|word| word.parse().ok()).expect("a length");
+                let mut payload = vec![0; length];
+                answer.read_exact(&mut payload).expect("NATS sends all of it");
+                return String::from_utf8(payload).expect("answers are text");
+            }
+        }
+    }
+
+    /// A number in what JetStream says of the stream.
+    pub(crate) fn state(&self, name: &str) -> u64 {
+        let info = self.ask(&format!("$JS.API.STREAM.INFO.{STREAM}"), "");
+        let (_, rest) = info.split_once(&format!("\"{name}\":")).unwrap_or_else(|| panic!("no {name} in {info}"));
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().expect("a number")
+    }
+
+    /// The kinds of the frames of the log: `e` an epoch, `r` a release, `.` batches.
+    pub(crate) fn kinds(&self) -> String {
+        // What "HFL1" and each kind are in base64.
+        let kinds = [("SEZMMQEA", '.'), ("SEZMMQIA", 'e'), ("SEZMMQMA", 'r')];
+        let of = |position: u64| {
+            let asked = format!("{{\"seq\":{position}}}");
+            let message = self.ask(&format!("$JS.API.STREAM.MSG.GET.{STREAM}"), &asked);
+            kinds
+                .iter()
+                .find(|(begin, _)| message.contains(&format!("\"data\":\"{begin}")))
+                .map_or('?', |(_, kind)| *kind)
+        };
+        (self.state("first_seq")..=self.state("last_seq")).map(of).collect()
+    }
+}
+
+/// A server that asks for a password.
+pub(crate) struct Locked {
+    server: Server,
+    _dir: Dir,
+}
+
+impl Deref for Locked {
+    type Target = Server;
+
+    fn deref(&self) -> &Server {
+        &self.server
+    }
+}
+
+impl Drop for Nats {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn spawn(dir: &Dir) -> Child {
+    let output = File::options().create(true).append(true).open(dir.path().join("nats.log")).expect("a log file");
+    let mut command = Command::new(env::var_os("HOLDFAST_NATS_SERVER").expect("it was looked for before"));
+    command.arg("-c").arg(dir.path().join("nats.conf")).stdin(Stdio::null()).stdout(Stdio::null()).stderr(output);
+    command.spawn().expect("the NATS server can be started")
+}
+
+/// `master` or `slave`, or what else the server says.
+pub(crate) fn role(connection: &mut Connection) -> String {
+    match connection.run("ROLE") {
+        Reply::Array(parts) => parts[0].text().to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// What a follower says of its link to the writer.
+pub(crate) fn link(connection: &mut Connection) -> String {
+    match connection.run("ROLE") {
+        Reply::Array(parts) if parts.len() == 5 => parts[3].text().to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// The newest batch that a server has applied.
+pub(crate) fn position(connection: &mut Connection) -> i64 {
+    let role = connection.run("ROLE");
+    match role.items()[0].text() {
+        "master" => role.items()[1].integer(),
+        _ => role.items()[4].integer(),
+    }
+}
+
+/// Waits until a follower is where its writer is, and returns the digest that both have.
+#[track_caller]
+pub(crate) fn same_digest(writer: &mut Connection, follower: &mut Connection) -> String {
+    let wanted = position(writer);
+    eventually("the follower is where the writer is", || position(follower) >= wanted);
+    let digest = writer.run("DEBUG DIGEST").to_string();
+    assert_eq!(follower.run("DEBUG DIGEST").to_string(), digest);
+    digest
+}
