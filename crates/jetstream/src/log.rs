@@ -194,13 +194,19 @@ impl StreamLog {
     fn send_frame(&self, state: &mut State, now_ns: u64, kind: Kind, count: u32, payload: Vec<u8>) {
         let Context { log, partition, time, timing, .. } = &*self.context;
         let time_ms = time.now_ms().max(state.link.time_ms);
+        let ceiling_ms = match kind {
+            // IMPORTANT: the lease was given up before, so nothing is judged by a later time. With a lease added, each hand-over would
+            // take the time of the log further ahead.
+            Kind::Release => time_ms,
+            Kind::Batches | Kind::Epoch => (time_ms + timing.lease_ms()).max(state.link.ceiling_ms),
+        };
         let contents = Contents {
             kind,
             epoch: self.epoch,
             nonce: state.link.nonce,
             count,
             time_ms,
-            ceiling_ms: (time_ms + timing.lease_ms()).max(state.link.ceiling_ms),
+            ceiling_ms,
             payload: &payload,
         };
         let (message, link) = frame::encode(*log, *partition, &state.link, &contents);

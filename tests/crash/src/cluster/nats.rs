@@ -151,9 +151,12 @@ impl Nats {
     pub(crate) fn damage(&self, number: usize, random: &mut Random) -> usize {
         let mut files = Vec::new();
         find_files(&self.servers[number].dir.join("store"), &mut files);
-        files
-            .retain(|path| path.to_string_lossy().contains(STREAM) && path.extension().is_some_and(|ext| ext == "blk"));
-        files.retain(|path| !path.to_string_lossy().contains(&format!("OBJ_{STREAM}")));
+        // Those of the stream, and of the servers' own logs, from which NATS could mend it.
+        let is_meant = |path: &PathBuf| {
+            let name = path.to_string_lossy();
+            name.ends_with(".blk") && (name.contains(&format!("/{STREAM}/")) || name.contains("/_js_/S-"))
+        };
+        files.retain(is_meant);
         files.sort();
         let mut flipped = 0;
         for path in files {
