@@ -1,6 +1,7 @@
 # shellcheck shell=bash
-# What scripts/test, scripts/cluster and scripts/bench-jobs are built of: missing packages, Python, Node.js and NATS, a server on a free port, test
-# binaries side by side, blocks of documents, the counts in a test runner's output, and what was skipped. Knows nothing about which tests there are.
+# What scripts/test, scripts/cluster and scripts/bench-jobs are built of: missing packages, Python, Node.js and NATS, a
+# server on a free port, test binaries side by side, checks that are counted, blocks of documents, the counts in a test
+# runner's output, and what was skipped. Knows nothing about which tests there are.
 
 # Names a Debian package to install when a probe command fails: want redis-server command -v redis-server
 missing_packages=()
@@ -92,6 +93,20 @@ stop_server() {
     kill "$server_pid" 2>/dev/null || true
     wait "$server_pid" 2>/dev/null || true
     server_pid=
+}
+
+# check NAME COMMAND…: runs a command, prints a line that says whether it succeeded, and counts it in passed or failed.
+passed=0 failed=0
+check() {
+    local name=$1
+    shift
+    if "$@"; then
+        passed=$((passed + 1))
+        echo "ok: $name"
+    else
+        failed=$((failed + 1))
+        echo "FAILED: $name"
+    fi
 }
 
 free_port() {

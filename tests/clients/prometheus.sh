@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 # shellcheck source=scripts/lib.sh
 source scripts/lib.sh
 
-work=$1 passed=0 failed=0 prometheus_pid=
+work=$1 prometheus_pid=
 finish() {
     if [[ -n $prometheus_pid ]]; then kill "$prometheus_pid" 2>/dev/null; wait "$prometheus_pid" 2>/dev/null; fi
     stop_server
@@ -22,19 +22,6 @@ for line in 'SET a 1' 'GET a' 'LPUSH a 1' 'IDX.CREATE jobs PREFIX 1 job: FIELD d
     # shellcheck disable=SC2086 # words of a command
     cli $line >/dev/null || exit
 done
-
-# check NAME COMMAND…
-check() {
-    local name=$1
-    shift
-    if "$@"; then
-        passed=$((passed + 1))
-        echo "ok: $name"
-    else
-        failed=$((failed + 1))
-        echo "FAILED: $name"
-    fi
-}
 
 # promtool also has opinions about names. Those of redis_exporter are as they are.
 metrics_are_accepted() {

@@ -8,7 +8,6 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 source scripts/lib.sh
 
 work=$1 python=${2:-python3}
-passed=0 failed=0
 trap stop_server EXIT
 
 tests/clients/make-certificates.sh "$work/certificates" || exit
@@ -17,19 +16,6 @@ port=$(free_port)
 start_server "$work" "$HOLDFAST_BIN" --tls-port "$port" --tls-cert-file "$certificates/server.crt" --tls-key-file "$certificates/server.key" \
     --tls-ca-cert-file "$certificates/ca.crt" || exit
 export TLS_PORT=$port TLS_CA=$certificates/ca.crt TLS_CERT=$certificates/client.crt TLS_KEY=$certificates/client.key
-
-# check NAME COMMAND…
-check() {
-    local name=$1
-    shift
-    if "$@"; then
-        passed=$((passed + 1))
-        echo "ok: $name"
-    else
-        failed=$((failed + 1))
-        echo "FAILED: $name"
-    fi
-}
 
 cli() { timeout 60 redis-cli -h 127.0.0.1 -p "$port" --tls --cacert "$TLS_CA" "$@"; }
 cli_with() { cli --cert "$TLS_CERT" --key "$TLS_KEY" "$@"; }

@@ -240,6 +240,14 @@ async def test_other_refusals_are_not_tried_again(scripted: Any) -> None:
         assert len(requests) == 2
 
 
+async def test_what_a_fenced_server_was_asked_for_may_have_been_done(scripted: Any) -> None:
+    store, requests = await scripted([b"-FENCED a writer of epoch 5 has taken the journal over\r\n"], 30_000)
+    for request in (DEL, WAIT):
+        with pytest.raises(UnavailableError, match="FENCED"):
+            await store.ask(request)
+    assert len(requests) == 2
+
+
 async def test_an_answer_that_does_not_fit_is_an_error(scripted: Any) -> None:
     store, _ = await scripted([b"+what\r\n"], 30_000)
     for request in (store.delete("x"), store.get("x"), store.cell("x").get(), store.run("x").events(), store.claim(CLAIM)):

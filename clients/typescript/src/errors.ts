@@ -28,6 +28,21 @@ export class UnavailableError extends HoldfastError {
   }
 }
 
+/** None of the servers of a list of addresses is the writer, for as long as the connection has looked. Nothing was sent. */
+export class NoWriterError extends UnavailableError {
+  static {
+    this.prototype.name = 'NoWriterError';
+  }
+
+  /** What each address has answered. */
+  readonly answers: ReadonlyMap<string, string>;
+
+  constructor(answers: ReadonlyMap<string, string>, options?: ErrorOptions) {
+    super(`none of the servers writes: ${[...answers].map(([address, says]) => `${address} ${says}`).join(', ')}`, options);
+    this.answers = answers;
+  }
+}
+
 /**
  * The session is gone: it has expired, was closed or was deleted. Open another one. Nothing is sent again in another session, because
  * it might run twice: what became of the request has to be found out by looking at what it changes.
@@ -99,6 +114,20 @@ export class NeedsHoldfastError extends ServerError {
   }
 }
 
+/**
+ * A server of a list of addresses follows another one, and no server has become the writer for as long as the connection has tried. Nothing
+ * was changed.
+ */
+export class NotWriterError extends ServerError {
+  static {
+    this.prototype.name = 'NotWriterError';
+  }
+
+  override get isTemporary(): boolean {
+    return true;
+  }
+}
+
 /** There is no session of that name. */
 export class NoSessionError extends ServerError {
   static {
@@ -137,8 +166,18 @@ export function asHoldfastError(error: unknown): Error {
   return new UnavailableError(`no answer from the server: ${message}`, { cause: error });
 }
 
-function refusal(cause: ErrorReply): ServerError {
+/** The error of a server that is not the writer, or has just ceased to be, if this is one. The request was not executed. */
+export function notWriter(error: unknown): NotWriterError | undefined {
+  if (!(error instanceof ServerError)) return undefined;
+  const { code, message } = error;
+  const follows = code === 'READONLY' || code === 'MASTERDOWN' || (code === 'UNBLOCKED' && message.includes('instance state changed'));
+  return follows ? new NotWriterError(code, message, { cause: error }) : undefined;
+}
+
+function refusal(cause: ErrorReply): HoldfastError {
   const [, code = 'ERR', message = cause.message] = /^([A-Z]+) (.*)$/s.exec(cause.message) ?? [];
+  // Another server has taken over. What was asked for last may have been done or not.
+  if (code === 'FENCED') return new UnavailableError(`no answer from the server: ${cause.message}`, { cause });
   const Kind = KINDS.get(code);
   if (Kind !== undefined) return new Kind(code, message, { cause });
   if (code === 'ERR' && message.startsWith('unknown command')) return new NeedsHoldfastError(code, message, { cause });

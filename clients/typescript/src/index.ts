@@ -6,8 +6,8 @@ export * as codec from './codec.js';
 export type { Codec } from './codec.js';
 export { Connection, type ConnectionOptions } from './connection.js';
 export {
-  ClosedError, ConflictError, EvictedError, HoldfastError, MismatchError, NeedsHoldfastError, NoSessionError, ReplyError, ServerError,
-  SessionLostError, UnavailableError, WrongTypeError,
+  ClosedError, ConflictError, EvictedError, HoldfastError, MismatchError, NeedsHoldfastError, NoSessionError, NoWriterError, NotWriterError,
+  ReplyError, ServerError, SessionLostError, UnavailableError, WrongTypeError,
 } from './errors.js';
 export type { Reply } from './replies.js';
 export type { Changes, CommandWords, Key, Value, Values, Word } from './words.js';

@@ -8,42 +8,43 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from './client.js';
 import { ClosedError, HoldfastError, ServerError, UnavailableError, asHoldfastError } from './errors.js';
 import { TYPES, type Reply } from './replies.js';
+import type { Target } from './target.js';
 import type { Word } from './words.js';
 
 /** The longest that a timer of Node.js can wait; with more it ends at once. */
 export const TIMER_MS_MAX = 2 ** 31 - 1;
 
-/** Between two tries. */
-const PAUSE_MS = 50;
-
 export class OwnConnections {
-  readonly #make: () => Client;
+  readonly #target: Target;
   /** How long an answer may take, beside the wait that was asked for. */
   readonly #responseTimeoutMs: number;
+  /** How long a server that is away is waited for, at least. */
+  readonly #patienceMs: number;
   /** Connections that are not used: at most as many as were used at a time. */
   readonly #idle: Client[] = [];
   readonly #closed = new AbortController();
 
-  /** `make` makes a client that is not connected, and that does not reconnect by itself. */
-  constructor(make: () => Client, responseTimeoutMs: number) {
-    this.#make = make;
+  constructor(target: Target, responseTimeoutMs: number, patienceMs: number) {
+    this.#target = target;
     this.#responseTimeoutMs = responseTimeoutMs;
+    this.#patienceMs = patienceMs;
     // Each request that is under way listens.
     setMaxListeners(0, this.#closed.signal);
   }
 
   /**
    * Sends a command that waits for so long. If the server is not there, or still reads its data, tries for as long to get the
-   * command to it. A command that was sent is not sent again.
+   * command to it. A command that was sent is not sent again, unless the server says that it is not the writer.
    */
   async ask(words: readonly Word[], waitMs: number, signal: AbortSignal | undefined): Promise<Reply> {
     const signals = [this.#closed.signal, ...(signal === undefined ? [] : [signal])];
     const began = performance.now();
-    for (;;) {
+    const patienceMs = this.#target.hasSeveral ? Math.max(waitMs, this.#patienceMs) : waitMs;
+    for (let tried = 0; ; tried += 1) {
       const made = await this.#try(words, waitMs, signals);
       if (made.reply !== undefined) return made.reply;
-      if (performance.now() - began >= waitMs) throw made.error;
-      await sleep(PAUSE_MS);
+      if (performance.now() - began >= patienceMs) throw made.error;
+      await sleep(this.#target.pauseMs(tried));
     }
   }
 
@@ -53,15 +54,15 @@ export class OwnConnections {
    */
   async hold(): Promise<HeldConnection> {
     const began = performance.now();
-    for (;;) {
+    for (let tried = 0; ; tried += 1) {
       try {
         const client = await this.#take([this.#closed.signal]);
-        return new HeldConnection(client, this.#responseTimeoutMs, this.#closed.signal, () => this.#giveBack(client));
+        return new HeldConnection(client, this.#target, this.#responseTimeoutMs, this.#closed.signal, () => this.#giveBack(client));
       } catch (error) {
-        const goesOn = error instanceof HoldfastError && error.isTemporary && performance.now() - began < this.#responseTimeoutMs;
+        const goesOn = error instanceof HoldfastError && error.isTemporary && performance.now() - began < this.#patienceMs;
         if (!goesOn) throw error;
       }
-      await sleep(PAUSE_MS);
+      await sleep(this.#target.pauseMs(tried));
     }
   }
 
@@ -90,22 +91,27 @@ export class OwnConnections {
 
   async #take(signals: readonly AbortSignal[]): Promise<Client> {
     for (const signal of signals) signal.throwIfAborted();
-    let client = this.#idle.pop();
-    while (client !== undefined && !client.isReady) {
-      client.destroy(); // the server has closed it
-      client = this.#idle.pop();
+    for (let client = this.#idle.pop(); client !== undefined; client = this.#idle.pop()) {
+      if (client.isReady && await this.#target.isCurrent(client)) return client;
+      client.destroy(); // the server has closed it, or another one writes now
     }
-    if (client !== undefined) return client;
+    for (const signal of signals) signal.throwIfAborted();
 
-    const made = this.#make();
+    const made = await this.#target.make();
+    for (const signal of signals) signal.throwIfAborted();
     const connected = made.connect();
     const giveUp = (): void => {
       made.destroy();
       // A client that is destroyed while it connects goes on to connect.
       connected.then(() => made.destroy(), () => {});
     };
-    await until(connected, this.#responseTimeoutMs, signals, giveUp);
-    if (!made.isReady) throw new UnavailableError('the server closed the connection');
+    try {
+      await until(connected, this.#responseTimeoutMs, signals, giveUp);
+      if (!made.isReady) throw new UnavailableError('the server closed the connection');
+    } catch (error) {
+      if (error instanceof HoldfastError) this.#target.forget(made);
+      throw error;
+    }
     return made;
   }
 
@@ -115,7 +121,9 @@ export class OwnConnections {
       const read = await until(reply, waitMs + this.#responseTimeoutMs, signals, () => client.destroy());
       this.#giveBack(client);
       return read;
-    } catch (error) {
+    } catch (failure) {
+      const error = this.#target.refusal(failure);
+      if (error instanceof HoldfastError && error.isTemporary) this.#target.forget(client);
       if (error instanceof ServerError) this.#giveBack(client);
       else client.destroy();
       throw error;
@@ -134,14 +142,16 @@ export class OwnConnections {
  */
 export class HeldConnection {
   readonly #client: Client;
+  readonly #target: Target;
   readonly #responseTimeoutMs: number;
   readonly #closed: AbortSignal;
   readonly #giveBack: () => void;
   #isLost = false;
   #isReleased = false;
 
-  constructor(client: Client, responseTimeoutMs: number, closed: AbortSignal, giveBack: () => void) {
+  constructor(client: Client, target: Target, responseTimeoutMs: number, closed: AbortSignal, giveBack: () => void) {
     this.#client = client;
+    this.#target = target;
     this.#responseTimeoutMs = responseTimeoutMs;
     this.#closed = closed;
     this.#giveBack = giveBack;
@@ -158,7 +168,9 @@ export class HeldConnection {
     try {
       const reply = this.#client.sendCommand<Reply>(words, { typeMapping: TYPES });
       return await until(reply, this.#responseTimeoutMs, [this.#closed], () => this.#client.destroy());
-    } catch (error) {
+    } catch (failure) {
+      const error = this.#target.refusal(failure);
+      if (error instanceof HoldfastError && error.isTemporary) this.#target.forget(this.#client);
       if (!(error instanceof ServerError || error instanceof TypeError)) this.#lose();
       throw error;
     }

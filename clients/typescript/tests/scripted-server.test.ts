@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server as NetServer } from 'node:net';
 import { afterEach, test } from 'node:test';
-import { CellStore, ConflictError, Connection, HoldfastError, RecordStore, ReplyError, RunStore, ServerError, codec } from '../src/index.js';
+import { CellStore, ConflictError, Connection, HoldfastError, RecordStore, ReplyError, RunStore, ServerError, UnavailableError, codec } from '../src/index.js';
 
 const LOADING = '-LOADING Redis is loading the dataset in memory\r\n';
 /** What a connection asks when it is opened: whether the server has Holdfast's commands. */
@@ -49,6 +49,13 @@ interface Scripted {
   /** The commands that came, without their arguments. */
   readonly names: readonly string[];
 }
+
+test('what a fenced server was asked for may have been done', async () => {
+  const { connection, requests } = await scripted(['-FENCED a writer of epoch 5 has taken the journal over\r\n'], 30_000);
+  await assert.rejects(connection.ask(['DEL', 'x']), UnavailableError);
+  await assert.rejects(connection.askAndWait(['CLAIM'], 30_000), UnavailableError);
+  assert.equal(requests(), 2);
+});
 
 test('a request waits until the server has read its data', async () => {
   const shared = await scripted([LOADING, LOADING, ':1\r\n'], 30_000);

@@ -5,6 +5,7 @@ use std::time::Duration;
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 use thiserror::Error;
 
+use crate::addresses::NoWriter;
 use crate::lost::{Lost, LostSession};
 use crate::prepared_request::PreparedRequest;
 
@@ -77,6 +78,13 @@ pub enum Error {
     /// repeated safely: its answer and the record show what happened to the first one.
     #[error("no answer from the server: {0}")]
     Unavailable(RedisError),
+    /// None of the servers of a list of addresses is the writer, for as long as the store has looked. Nothing was sent.
+    #[error("none of the servers writes: {0}")]
+    NoWriter(NoWriter),
+    /// A server of a list of addresses follows another one, and no server has become the writer for as long as the store
+    /// has tried. Nothing was changed.
+    #[error("the server follows another one: {0}")]
+    NotWriter(RedisError),
     /// The server refused the request, with its code and sentence (`NOAUTH`, `OOM`, `MISCONF`…); nothing was changed.
     #[error("the server refused: {0}")]
     Refused(RedisError),
@@ -86,9 +94,11 @@ pub enum Error {
 }
 
 impl Error {
-    /// True when the same request may succeed later: the server is unreachable, or still loads its data.
+    /// True when the same request may succeed later: the server is unreachable, or still loads its data, or no server of
+    /// several is the writer.
     pub fn is_temporary(&self) -> bool {
-        matches!(self, Error::Unavailable(_) | Error::Unanswered { .. }) || self.is_loading()
+        let away = matches!(self, Error::Unavailable(_) | Error::Unanswered { .. });
+        away || matches!(self, Error::NoWriter(_) | Error::NotWriter(_)) || self.is_loading()
     }
 
     /// The request that got no answer, to be sent again: the only way to retry it.
@@ -114,6 +124,8 @@ impl From<RedisError> for Error {
         match error.kind() {
             ErrorKind::Io => Error::Unavailable(error),
             ErrorKind::Parse | ErrorKind::UnexpectedReturnType => Error::Reply(error),
+            // Another server has taken over. What was asked for last may have been done or not.
+            _ if has("FENCED") => Error::Unavailable(error),
             _ if has("WRONGTYPE") => Error::WrongType(error),
             _ if has("NOSESSION") => Error::NoSession(error),
             _ if has("MISMATCH") => Error::Mismatch(error),

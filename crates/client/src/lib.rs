@@ -50,6 +50,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod addresses;
 mod answer;
 mod asker;
 mod branch;
@@ -66,6 +67,7 @@ mod index;
 mod job;
 #[cfg(feature = "json")]
 mod json;
+mod links;
 mod lost;
 mod memory_snapshot;
 mod memory_state;
@@ -92,9 +94,11 @@ mod state_version;
 mod stateful_node;
 mod store;
 mod sweep;
+mod target;
 mod transaction;
 mod watch;
 
+pub use addresses::NoWriter;
 pub use answer::Answer;
 pub use branch::Branch;
 pub use cell::{Cell, Swap, Version};

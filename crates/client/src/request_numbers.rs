@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-use redis::RedisError;
+use redis::{ErrorKind, RedisError};
+
+use crate::addresses::is_not_let_in;
 use tokio::time::Instant;
 
 use crate::error::Error;
@@ -91,16 +93,12 @@ impl Insistence {
     pub(crate) fn cause(&self, error: Error) -> Result<RedisError, Error> {
         let is_temporary = error.is_temporary();
         match error {
-            Error::Unavailable(cause) => Ok(cause),
+            Error::Unavailable(cause) | Error::NotWriter(cause) => Ok(cause),
+            Error::NoWriter(answers) => Ok((ErrorKind::Io, "none of the servers writes", answers.to_string()).into()),
             Error::Refused(cause) if is_temporary || self.maybe_applied && is_not_let_in(&cause) => Ok(cause),
             error => Err(error),
         }
     }
-}
-
-fn is_not_let_in(error: &RedisError) -> bool {
-    error.kind() == redis::ErrorKind::AuthenticationFailed
-        || error.code().is_some_and(|code| ["NOAUTH", "WRONGPASS", "NOPERM"].contains(&code))
 }
 
 #[cfg(test)]
@@ -155,7 +153,10 @@ mod tests {
     fn a_request_is_sent_again_when_its_answer_is_lost() {
         let mut insistence = Insistence::new(Duration::from_secs(60));
         assert!(insistence.pause(&refusal("LOADING")).is_some());
+        assert!(insistence.pause(&Error::NoWriter(crate::NoWriter { answers: Vec::new() })).is_some());
         assert!(!insistence.maybe_applied);
+        assert!(insistence.pause(&refusal("FENCED")).is_some());
+        assert!(insistence.maybe_applied, "it may have run before another server took over");
         for _ in 0..12 {
             let pause = insistence.pause(&gone()).unwrap();
             assert!(pause >= FIRST_PAUSE / 2 && pause <= FIRST_PAUSE * 128, "{pause:?}");
@@ -171,7 +172,7 @@ mod tests {
         assert!(matches!(late.cause(refusal("NOPERM")), Err(Error::Refused(_))));
         assert!(late.pause(&gone()).is_none());
         let auth = Error::from(RedisError::from((ErrorKind::AuthenticationFailed, "who?")));
-        for unknown in [gone(), refusal("LOADING"), auth, refusal("NOPERM")] {
+        for unknown in [gone(), refusal("LOADING"), refusal("FENCED"), auth, refusal("NOPERM")] {
             assert!(late.cause(unknown).is_ok());
         }
         assert!(matches!(late.cause(refusal("OOM")), Err(Error::Refused(_))));

@@ -7,7 +7,6 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use redis::aio::MultiplexedConnection;
 use redis::{Cmd, FromRedisValue, PushInfo, PushKind, Value, cmd};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{Instant, sleep, timeout};
@@ -20,6 +19,7 @@ use crate::error::Error;
 use crate::exactly_once::ExactlyOnceState;
 use crate::exchange::{Exchange, Outcome};
 use crate::lost::LostSession;
+use crate::own_connections::OwnConnection;
 use crate::prepared_request::{NumberedRequest, PreparedRequest};
 use crate::record::{Fields, Record};
 use crate::records;
@@ -280,7 +280,7 @@ impl Session {
         loop {
             match timeout(SILENCE, attached.pushes.recv()).await {
                 // Detects a connection that has silently died.
-                Err(_) => send::<()>(&cmd("PING"), &mut attached.connection).await?,
+                Err(_) => send::<()>(&cmd("PING"), &mut attached.own.connection).await?,
                 Ok(Some(PushInfo { kind: PushKind::Other(kind), data })) if kind == "session" => {
                     if let Some(request) = pushed_request(&self.inner.id, data)? {
                         return Ok(request);
@@ -299,7 +299,7 @@ impl Session {
 
 /// The connection on which the server sends the requests of a session.
 struct Attachment {
-    connection: MultiplexedConnection,
+    own: OwnConnection,
     pushes: UnboundedReceiver<PushInfo>,
 }
 
@@ -307,9 +307,10 @@ impl Attachment {
     async fn make(session: &Inner) -> Result<Attachment, Error> {
         session.store.connection()?; // unless the store is closed
         let (sender, pushes) = unbounded_channel();
-        let mut connection = session.store.own_connections().attach(sender).await?;
-        send::<()>(cmd("SESSION.ATTACH").arg(&session.id), &mut connection).await?;
-        Ok(Attachment { connection, pushes })
+        let mut own = session.store.own_connections().attach(sender).await?;
+        let attached = send::<()>(cmd("SESSION.ATTACH").arg(&session.id), &mut own.connection).await;
+        attached.map_err(|error| session.store.own_connections().target().note(own.epoch, error))?;
+        Ok(Attachment { own, pushes })
     }
 }
 
@@ -429,9 +430,9 @@ impl Inner {
 
     /// Sends a request again on another connection: the shared one may have silently died.
     async fn send<T: FromRedisValue>(&self, command: &Cmd, is_again: bool) -> Result<T, Error> {
-        let shared = self.store.connection()?; // unless the store is closed
+        self.store.connection()?; // unless the store is closed
         match is_again {
-            false => send(command, &mut { shared }).await,
+            false => self.store.ask(command).await,
             true => self.store.own_connections().ask(command, Duration::ZERO).await,
         }
     }

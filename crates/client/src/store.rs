@@ -2,38 +2,50 @@
 //! alternatives.
 
 use std::pin::Pin;
-use std::sync::{Arc, LazyLock, PoisonError, RwLock};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 #[cfg(feature = "tls")]
 use redis::TlsCertificates;
-use redis::aio::{ConnectionManager, ConnectionManagerConfig};
+use redis::aio::ConnectionManager;
 use redis::{
     Client, Cmd, ConnectionInfo, FromRedisValue, IntoConnectionInfo, ProtocolVersion, RedisResult, Script, Value, cmd,
     pipe,
 };
 
+use crate::addresses::Url;
 use crate::answer::Answer;
 use crate::asker::{Asker, read};
 use crate::claim::Claim;
 use crate::error::Error;
 use crate::exchange::{Exchange, Outcome};
 use crate::filter::Filter;
+use crate::links::Links;
 use crate::own_connections::OwnConnections;
 use crate::query::{Found, Page, Query};
 use crate::record::{Fields, Record, ttl};
 use crate::records;
-use crate::send::{send, without_reply};
+use crate::send::send;
 use crate::state_store::{Scan, StateStore};
 use crate::sweep::{Fate, Sweep};
+use crate::target::{Target, Writer};
 
 /// Options of a connection.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The server's address, as the redis crate takes it: `redis://user:password@host:port/db`. The protocol is RESP3, as
     /// in the other packages, so that each can continue the sessions of the others; `?protocol=resp2` chooses the older
-    /// one. `rediss://` is a connection with TLS, with the feature `tls`.
+    /// one. `rediss://` is a connection with TLS, with the feature `tls`. `holdfast://` and `holdfasts://` are the same
+    /// two.
+    ///
+    /// With several hosts, `redis://user:password@a:6379,b:6379/db`, the store finds the server that writes, and finds it
+    /// again when another one has taken over.
     pub url: String,
+    /// Servers of which one writes, as `host:port`, in the place of the host of `url`; the rest of it is for all. Empty
+    /// if the URL names the servers.
+    pub addresses: Vec<String>,
+    /// With several servers: how long a request waits for one that writes before it is [`Error::NoWriter`].
+    pub writer_timeout: Duration,
     /// With TLS: the authority that has signed the server's certificate, if it is not one that the system trusts, and the
     /// certificate and private key that the client shows. All are in PEM.
     #[cfg(feature = "tls")]
@@ -45,10 +57,13 @@ pub struct Config {
 }
 
 impl Config {
-    /// The defaults: Holdfast's commands where the server knows them, ten seconds for a request.
+    /// The defaults: Holdfast's commands where the server knows them, ten seconds for a request, half a minute for a
+    /// writer.
     pub fn new(url: impl Into<String>) -> Config {
         Config {
             url: url.into(),
+            addresses: Vec::new(),
+            writer_timeout: Duration::from_secs(30),
             #[cfg(feature = "tls")]
             certificates: None,
             plain: false,
@@ -56,14 +71,24 @@ impl Config {
         }
     }
 
+    fn target(&self) -> RedisResult<Target> {
+        let url = Url::parse(&self.url);
+        let servers = url.servers(&self.addresses)?;
+        let Some(first) = servers.first() else { return Ok(Target::One(Box::new(self.client(&url.own())?))) };
+        self.client(&url.of(first))?; // a URL that is wrong is so at once
+        let config = self.clone();
+        let make = move |address: &_| config.client(&url.of(address));
+        Ok(Target::Several(Box::new(Writer::new(servers, self.writer_timeout, make))))
+    }
+
     #[cfg(not(feature = "tls"))]
-    fn client(&self) -> RedisResult<Client> {
-        Client::open(connection_info(&self.url)?)
+    fn client(&self, url: &str) -> RedisResult<Client> {
+        Client::open(connection_info(url)?)
     }
 
     #[cfg(feature = "tls")]
-    fn client(&self) -> RedisResult<Client> {
-        let info = connection_info(&self.url)?;
+    fn client(&self, url: &str) -> RedisResult<Client> {
+        let info = connection_info(url)?;
         if !matches!(info.addr(), redis::ConnectionAddr::TcpTls { .. }) {
             return Client::open(info);
         }
@@ -77,16 +102,15 @@ impl Config {
     }
 }
 
-/// A store over one connection, which all its clones share and which reconnects automatically; waiting requests and
-/// transactions use other connections. Needs a tokio runtime.
+/// A store over one connection, which all its clones share and which reconnects automatically, to the one of several
+/// servers that writes; waiting requests and transactions use other connections. Needs a tokio runtime.
 #[derive(Clone)]
 pub struct Store {
     inner: Arc<Inner>,
 }
 
 struct Inner {
-    /// `None` when the store is closed.
-    connection: RwLock<Option<ConnectionManager>>,
+    links: Links,
     own_connections: OwnConnections,
     /// Which of [`OWN`] the server has.
     knows: Vec<&'static str>,
@@ -115,26 +139,28 @@ const PAGE: usize = 500;
 
 impl Store {
     /// Connects, and asks the server which of Holdfast's commands it has. Retries for some seconds if the server is not
-    /// up.
+    /// up; with several hosts in the URL, until one writes, for up to [`Config::writer_timeout`].
     pub async fn connect(url: &str) -> Result<Store, Error> {
         Store::connect_with(&Config::new(url)).await
     }
 
     /// Like [`connect`](Store::connect), with options.
     pub async fn connect_with(config: &Config) -> Result<Store, Error> {
-        let settings = ConnectionManagerConfig::new().set_response_timeout(Some(config.response_timeout));
-        let client = config.client()?;
-        let mut connection = client.get_connection_manager_with_config(settings).await.map_err(without_reply)?;
+        let target = Arc::new(config.target()?);
+        let links = Links::connect(target.clone(), config.response_timeout).await?;
         let mut knows = OWN.to_vec();
         if config.plain {
             knows.clear();
         } else {
-            let rows: Vec<Value> = send(cmd("COMMAND").arg("INFO").arg(&knows), &mut connection).await?;
+            let (mut command, own) = (cmd("COMMAND"), &knows);
+            let command = &*command.arg("INFO").arg(own);
+            let ask = |mut connection| async move { send::<Vec<Value>>(command, &mut connection).await };
+            let rows = links.run(ask).await?;
             let mut known = rows.iter().map(|row| matches!(row, Value::Array(row) if !row.is_empty()));
             knows.retain(|_| known.next() == Some(true));
         }
-        let own_connections = OwnConnections::new(client, config.response_timeout);
-        Ok(Store { inner: Arc::new(Inner { connection: RwLock::new(Some(connection)), own_connections, knows }) })
+        let own_connections = OwnConnections::new(target, config.response_timeout);
+        Ok(Store { inner: Arc::new(Inner { links, own_connections, knows }) })
     }
 
     /// True when the server has all of Holdfast's commands that a store uses, and they are used.
@@ -142,9 +168,10 @@ impl Store {
         self.inner.knows.len() == OWN.len()
     }
 
-    /// The connection, for other commands.
+    /// The connection, for other commands. With several servers it is that to the writer of the last request, and
+    /// does not move to another one: take it again after an error.
     pub fn connection(&self) -> Result<ConnectionManager, Error> {
-        self.inner.connection()
+        self.inner.links.connection()
     }
 
     /// Changes a record atomically if it has the expected values.
@@ -152,7 +179,9 @@ impl Store {
         if self.knows("hcas") {
             return records::exchange(&*self.inner, key, exchange).await;
         }
-        Ok(exchange.outcome(exchange.script(key)?.invoke_async(&mut self.connection()?).await?))
+        let script = &exchange.script(key)?;
+        let run = |mut connection| async move { Ok(script.invoke_async(&mut connection).await?) };
+        Ok(exchange.outcome(self.inner.links.run(run).await?))
     }
 
     /// Records of an index with a score from `min` to `max`, written as in ZRANGEBYSCORE (`5`, `(5`, `-inf`), in order
@@ -225,7 +254,7 @@ impl Store {
     }
 
     pub(crate) async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, Error> {
-        send(command, &mut self.connection()?).await
+        self.inner.send(command).await
     }
 
     async fn write(&self, key: &[u8], fields: &Fields, lifetime: Option<Duration>) -> Result<(), Error> {
@@ -260,8 +289,9 @@ impl Store {
         }
         let mut reads = pipe();
         keys.iter().for_each(|key| _ = reads.cmd("HGETALL").arg(key).cmd("PTTL").arg(key));
-        let mut connection = self.connection()?;
-        let replies: Vec<RedisResult<Value>> = reads.ignore_errors().query_async(&mut connection).await?;
+        let reads = &*reads.ignore_errors();
+        let read_all = |mut connection| async move { Ok(reads.query_async(&mut connection).await?) };
+        let replies: Vec<RedisResult<Value>> = self.inner.links.run(read_all).await?;
         let mut replies = replies.into_iter();
         for key in keys {
             let (Some(fields), Some(ttl_ms)) = (replies.next(), replies.next()) else { break };
@@ -285,8 +315,9 @@ impl StateStore for Store {
     fn get<'a>(&'a self, key: &'a [u8]) -> Answer<'a, Option<Record>> {
         Box::pin(async move {
             let mut read = pipe();
-            read.atomic().cmd("HGETALL").arg(key).cmd("PTTL").arg(key);
-            let (fields, ttl_ms): (Fields, i64) = read.query_async(&mut self.connection()?).await?;
+            let read = &*read.atomic().cmd("HGETALL").arg(key).cmd("PTTL").arg(key);
+            let run = |mut connection| async move { Ok(read.query_async(&mut connection).await?) };
+            let (fields, ttl_ms): (Fields, i64) = self.inner.links.run(run).await?;
             Ok((!fields.is_empty()).then_some(Record { fields, ttl: ttl(ttl_ms) }))
         })
     }
@@ -323,8 +354,10 @@ impl StateStore for Store {
             if self.knows("hcas") {
                 return records::compare_and_swap(&*self.inner, key, field, expected, new).await;
             }
-            let mut connection = self.connection()?;
-            Ok(SWAP.key(key).arg(field).arg(expected).arg(new).invoke_async(&mut connection).await?)
+            let mut swap = SWAP.key(key);
+            let swap = &*swap.arg(field).arg(expected).arg(new);
+            let run = |mut connection| async move { Ok(swap.invoke_async(&mut connection).await?) };
+            self.inner.links.run(run).await
         })
     }
 
@@ -345,14 +378,14 @@ impl StateStore for Store {
     }
 
     fn close(&self) {
-        self.inner.connection.write().unwrap_or_else(PoisonError::into_inner).take();
+        self.inner.links.close();
         self.inner.own_connections.close();
     }
 }
 
 impl Inner {
-    fn connection(&self) -> Result<ConnectionManager, Error> {
-        self.connection.read().unwrap_or_else(PoisonError::into_inner).clone().ok_or(Error::Closed)
+    async fn send<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, Error> {
+        self.links.run(|mut connection| async move { send(command, &mut connection).await }).await
     }
 }
 
@@ -362,12 +395,12 @@ impl Asker for Inner {
     }
 
     fn ask_value<'a>(&'a self, command: &'a Cmd) -> Answer<'a, Value> {
-        Box::pin(async move { send(command, &mut self.connection()?).await })
+        Box::pin(self.send(command))
     }
 
     fn ask_waiting<'a>(&'a self, command: &'a Cmd, wait: Duration) -> Answer<'a, Value> {
         Box::pin(async move {
-            self.connection()?; // unless the store is closed
+            self.links.connection()?; // unless the store is closed
             self.own_connections.ask(command, wait).await
         })
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::{Cmd, ErrorKind, FromRedisValue, Pipeline, RedisError, RedisFuture, RedisResult, Value, cmd};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::answer::Answer;
 use crate::asker::{Asker, read};
@@ -17,11 +17,13 @@ use crate::cell::{Cell, Version, get_cells};
 use crate::error::Error;
 use crate::exactly_once::ExactlyOnceState;
 use crate::exchange::{Exchange, Outcome};
+use crate::own_connections::OwnConnection;
 use crate::record::{Fields, Record};
 use crate::records;
 use crate::run::Run;
 use crate::send::without_reply;
 use crate::store::Store;
+use crate::target::Target;
 
 /// A transaction in progress. Records, cells, runs and exactly-once state of it are part of it;
 /// [`ask`](Transaction::ask) is for all other commands. It is also a connection of the redis crate, so `AsyncCommands`
@@ -66,6 +68,11 @@ struct State {
     db: i64,
     /// The server has reported a conflict: it cannot be committed any more.
     conflict: AtomicBool,
+    /// The server has reported that it follows another one: nothing of the transaction can take effect.
+    moved: Mutex<Option<RedisError>>,
+    target: Arc<Target>,
+    /// Of the writer to which its connection leads.
+    epoch: u64,
 }
 
 /// The first pause before a retry, which then doubles. It is randomized, so that clients with the same conflict spread
@@ -153,18 +160,25 @@ impl Store {
     ) -> Result<T, E> {
         self.needs("txn.begin")?;
         self.connection()?; // unless the store is closed
-        for tried in 0..tries {
+        let (began, mut tried) = (Instant::now(), 0);
+        while tried < tries {
             if tried > 0 {
                 sleep(pause(tried)).await;
             }
             let transaction = self.begin(begin).await?;
             let ending = Ending { state: transaction.state.clone() };
             let outcome = body(transaction).await;
-            let failed = outcome.is_err() || ending.state.is_in_conflict();
+            let failed = outcome.is_err() || ending.state.is_over();
             let ended = self.end(&ending.state, if failed { "TXN.ROLLBACK" } else { "TXN.COMMIT" }).await;
-            match ended {
-                _ if ending.state.is_in_conflict() => continue,
-                Err(error) if !failed => return Err(error.into()),
+            match (ending.state.take_moved(), ended) {
+                // It is not counted: another server has to run it.
+                (Some(error), _) => {
+                    if began.elapsed() >= self.own_connections().target().patience(Duration::ZERO) {
+                        return Err(Error::NotWriter(error).into());
+                    }
+                }
+                _ if ending.state.is_in_conflict() => tried += 1,
+                (None, Err(error)) if !failed => return Err(error.into()),
                 _ => return outcome,
             }
         }
@@ -174,20 +188,37 @@ impl Store {
     async fn begin(&self, words: &[&str]) -> Result<Transaction, Error> {
         let mut begin = cmd(words[0]);
         begin.arg(&words[1..]);
-        let begin = async |mut connection: MultiplexedConnection| {
-            let db = connection.get_db();
-            connection.req_packed_command(&begin).await.and_then(Value::extract_error).map_err(without_reply)?;
-            let connection = Mutex::new(Some(connection));
-            Ok(Transaction { state: Arc::new(State { connection, db, conflict: AtomicBool::new(false) }) })
-        };
-        match begin(self.own_connections().take().await?).await {
-            // It was idle while the server restarted, and so were the others.
-            Err(Error::Unavailable(_)) => {
-                self.own_connections().close();
-                begin(self.own_connections().take().await?).await
+        let target = self.own_connections().target();
+        let (began, mut tried) = (Instant::now(), 0);
+        loop {
+            let error = match self.begin_once(&begin).await {
+                Err(error) if error.is_temporary() => error,
+                begun => return begun,
+            };
+            let goes_on = match target.has_several() {
+                true => began.elapsed() < target.patience(Duration::ZERO),
+                // It was idle while the server restarted, and so were the others.
+                false => tried == 0 && matches!(error, Error::Unavailable(_)),
+            };
+            if !goes_on {
+                return Err(error);
             }
-            begun => begun,
+            self.own_connections().close();
+            if target.has_several() {
+                sleep(target.pause(tried)).await;
+            }
+            tried += 1;
         }
+    }
+
+    async fn begin_once(&self, begin: &Cmd) -> Result<Transaction, Error> {
+        let target = self.own_connections().target().clone();
+        let OwnConnection { mut connection, epoch } = self.own_connections().take().await?;
+        let db = connection.get_db();
+        let begun = connection.req_packed_command(begin).await.and_then(Value::extract_error);
+        begun.map_err(|error| target.note(epoch, without_reply(error)))?;
+        let (connection, conflict, moved) = (Mutex::new(Some(connection)), AtomicBool::new(false), Mutex::default());
+        Ok(Transaction { state: Arc::new(State { connection, db, conflict, moved, target, epoch }) })
     }
 
     /// Commits a transaction or rolls it back. A connection that does not answer as expected is dropped, and the server
@@ -203,9 +234,9 @@ impl Store {
             }
         };
         if is_over {
-            self.own_connections().give_back(connection);
+            self.own_connections().give_back(OwnConnection { connection, epoch: state.epoch });
         }
-        ended.map(drop).map_err(without_reply)
+        ended.map(drop).map_err(|error| state.target.note(state.epoch, without_reply(error)))
     }
 }
 
@@ -223,7 +254,7 @@ impl Drop for Ending {
 impl Transaction {
     /// Sends a command and reads its answer.
     pub async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, Error> {
-        read(self.state.send(command).await?)
+        read(self.state.ask_value(command).await?)
     }
 
     /// The cell with this name, as part of the transaction.
@@ -315,10 +346,26 @@ impl State {
         self.conflict.load(SeqCst)
     }
 
-    /// Records a conflict in a reply.
+    /// True when it cannot be committed any more.
+    fn is_over(&self) -> bool {
+        self.is_in_conflict() || self.moved().is_some()
+    }
+
+    fn moved(&self) -> MutexGuard<'_, Option<RedisError>> {
+        self.moved.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take_moved(&self) -> Option<RedisError> {
+        self.moved().take()
+    }
+
+    /// Records a conflict, or that the server follows another one.
     fn note(&self, error: &RedisError) {
         if error.code() == Some(CONFLICT) {
             self.conflict.store(true, SeqCst);
+        }
+        if let Error::NotWriter(error) = self.target.note(self.epoch, without_reply(error.clone())) {
+            *self.moved() = Some(error);
         }
     }
 }
@@ -329,7 +376,9 @@ impl Asker for State {
     }
 
     fn ask_value<'a>(&'a self, command: &'a Cmd) -> Answer<'a, Value> {
-        Box::pin(async move { self.send(command).await.map_err(without_reply) })
+        Box::pin(
+            async move { self.send(command).await.map_err(|error| self.target.note(self.epoch, without_reply(error))) },
+        )
     }
 
     fn ask_waiting<'a>(&'a self, _: &'a Cmd, _: Duration) -> Answer<'a, Value> {
@@ -352,8 +401,11 @@ impl ConnectionLike for Transaction {
             let mut connection = self.state.open_connection()?;
             let replies = connection.req_packed_commands(commands, offset, count).await;
             let replies = replies.inspect_err(|error| self.state.note(error))?;
-            let is_conflict = |reply: &Value| matches!(reply, Value::ServerError(error) if error.code() == CONFLICT);
-            self.state.conflict.fetch_or(replies.iter().any(is_conflict), SeqCst);
+            for reply in &replies {
+                if let Value::ServerError(error) = reply {
+                    self.state.note(&error.clone().into());
+                }
+            }
             Ok(replies)
         })
     }

@@ -3,6 +3,7 @@
 use engine::command::{CommandRow, Find, Flags, Handler, KeyFlags, KeysBegin, Locks, registry};
 use resp::OwnedRequest;
 use std::collections::{BTreeMap, BTreeSet};
+use test_random::Random;
 
 /// Redis's COMMAND INFO; its first lines say what the columns are.
 const REDIS: &str = include_str!("redis_commands.txt");
@@ -81,6 +82,32 @@ fn keys_are_among_the_arguments() {
             }
         }
     }
+}
+
+/// Access control asks for the most that a row says, where the key is always in the same place: a request must not do more.
+#[test]
+fn a_request_does_no_more_with_its_only_key_than_the_row_says() {
+    const READS: KeyFlags = KeyFlags::ACCESS;
+    const WRITES: KeyFlags = KeyFlags::INSERT.union(KeyFlags::DELETE).union(KeyFlags::UPDATE);
+    const WORDS: [&str; 9] = ["GET", "SET", "INCRBY", "OVERFLOW", "KEEPTTL", "STORE", "EX", "u8", "1"];
+    let mut random = Random::new();
+    let mut varying = 0;
+    for row in rows() {
+        let Some((at, most)) = row.command.keys.only_key_at_most() else { continue };
+        varying += usize::from(most.contains(KeyFlags::VARIABLE_FLAGS));
+        let arity = usize::from(row.command.arity.0.unsigned_abs());
+        for _ in 0..200 {
+            let count = arity + random.below(9);
+            let request: OwnedRequest = (0..count).map(|_| random.pick(&WORDS).as_bytes()).collect();
+            let found = row.found_keys(request.as_request()).ranges;
+            let [range] = found[..] else { panic!("{}: {found:?}", row.full_name) };
+            assert_eq!((range.first as usize, range.last as usize), (at, at), "{}", row.full_name);
+            for right in [READS, WRITES] {
+                assert!(most.intersects(right) || !range.flags.intersects(right), "{}: {range:?}", row.full_name);
+            }
+        }
+    }
+    assert!(varying > 0, "SET is one");
 }
 
 #[test]

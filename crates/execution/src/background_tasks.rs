@@ -47,6 +47,8 @@ pub struct SlicedWork {
     pub ticket: Arc<Ticket>,
     pub handle: Arc<ClientHandle>,
     pub protocol: Protocol,
+    /// The longest reply that the client's user may have.
+    pub reply_bytes_max: usize,
 }
 
 /// Does one slice of the work. Returns the reply after the last slice.

@@ -86,7 +86,7 @@ pub struct Client {
     pub authenticated: bool,
     /// The generation of users in which it was found to have all rights: while that lasts, nothing is checked.
     pub free_pass: AtomicU64,
-    /// The rights of its user, as they were when the users had this number.
+    /// The rights of its user, and the generation of the users in which they were read: while that lasts, they are its rights.
     pub seen_rights: RefCell<Option<(u64, Arc<Rights>)>>,
     pub reply_mode: ReplyMode,
     /// CLIENT NO-TOUCH: its reads do not count as use of a key.

@@ -4,7 +4,7 @@
 
 use crate::client::Client;
 use crate::clients::account::limits::Limit;
-use crate::clients::{Account, ClientHandle, Peer};
+use crate::clients::{Account, ClientHandle, ClientsByAccount, Peer};
 use crate::engine::Engine;
 use crate::error::{CommandError, CommandResult, NO_MEMORY_LEFT};
 use crate::gates;
@@ -63,17 +63,14 @@ fn evict_for_users(engine: &Engine) {
         return;
     }
     let Some(_guard) = engine.clients.evicting.try_lock() else { return };
-    let all = engine.clients.all();
+    let grouped = ClientsByAccount::new(&engine.clients, |account| account.limit(Limit::Memory) > 0);
     for user in engine.acl.all() {
         let limit = user.account.limit(Limit::Memory);
         if limit == 0 {
             continue;
         }
-        let mut held: Vec<(u64, &Arc<ClientHandle>)> = all
-            .iter()
-            .filter(|handle| handle.is_of(&user.account))
-            .map(|handle| (handle.held_bytes() as u64, handle))
-            .collect();
+        let mut held: Vec<(u64, &Arc<ClientHandle>)> =
+            grouped.of(&user.account).iter().map(|handle| (handle.held_bytes() as u64, handle)).collect();
         let mut sum: u64 = held.iter().map(|(bytes, _)| bytes).sum();
         held.sort_unstable_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
         for (bytes, handle) in held {

@@ -160,7 +160,7 @@ fn conclude(
     metrics::record_command(engine, worker, client, row, request);
     let mut result = result;
     if reply.position().saturating_sub(reply_at) > client.reply_bytes_max && result.is_ok() && !worker.in_script {
-        result = reply_limit::pass(worker, client, row);
+        result = reply_limit::pass(worker, client, row, request);
     }
     if let Err(error) = result {
         worker.batch.has_panicked |= worker.batch.is_private && error == CommandError::Internal;

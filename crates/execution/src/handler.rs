@@ -50,7 +50,10 @@ pub fn run_scripting(
     }
     let mut cx = ScriptCx { engine, client, worker, args, reply, held, after: After::Continue };
     cx.worker.script_has_failed = false;
-    cx.worker.batch.script_has_written = false;
+    if !cx.worker.in_script {
+        // Otherwise a script has called this command, and may have written before.
+        cx.worker.batch.script_has_written = false;
+    }
     let result = handler(&mut cx);
     *after = std::mem::take(&mut cx.after);
     if cx.worker.script_has_failed {

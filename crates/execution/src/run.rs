@@ -135,7 +135,7 @@ fn handle_within_limit(
     let is_too_long = out.len().saturating_sub(reply_at) > call.client.reply_bytes_max;
     let has_ended = !matches!(call.after, After::Again | After::Detach(_));
     match result.is_ok() && has_ended && is_too_long {
-        true => reply_limit::pass(call.worker, call.client, call.row),
+        true => reply_limit::pass(call.worker, call.client, call.row, call.request),
         false => result,
     }
 }
@@ -179,7 +179,7 @@ fn subcommand(container: &'static CommandRow, request: Request<'_>) -> Result<&'
 /// The error for an unknown command, in Redis's words: the name and the beginning of the arguments, cut to a readable
 /// length.
 #[cold]
-fn unknown_command(request: Request<'_>) -> CommandError {
+pub fn unknown_command(request: Request<'_>) -> CommandError {
     let shown = |bytes: &[u8], max: usize| {
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(max)]).into_owned();
         text.replace(['\r', '\n'], " ")

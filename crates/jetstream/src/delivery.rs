@@ -157,7 +157,7 @@ impl Delivery {
         }
     }
 
-    /// A frame that has waited for long may be for a stream that does not exist any more.
+    /// A stream that was deleted does not answer: without this, its writer would wait for ever and say nothing.
     fn ask_whether_it_is_gone(&self, number: u64) {
         let itself = self.itself.clone();
         let answer = move |extent: Result<Extent, Unanswered>| {
@@ -189,7 +189,7 @@ impl Tick for Delivery {
         {
             flight.sent_ns = now_ns;
             self.append(flight);
-            if has_passed(now_ns, flight.first_sent_ns, self.timing.lost_after) {
+            if has_passed(now_ns, flight.first_sent_ns, self.timing.beat * 2) {
                 self.ask_whether_it_is_gone(flight.number);
             }
         }

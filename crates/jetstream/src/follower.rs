@@ -308,7 +308,9 @@ impl Follower for StreamFollower {
     }
 
     fn note_applied(&mut self) {
-        if self.ready.is_empty() {
+        // IMPORTANT: not once the log is taken over. The time is the writer's own from then on; as a follower's, it would go on
+        // by a lease with each frame.
+        if self.ready.is_empty() && self.claimed.is_none() {
             self.context.time.follow(self.link.time_ms);
         }
     }

@@ -4,6 +4,7 @@ mod config;
 mod durability;
 mod network;
 mod platform;
+mod sentinel;
 mod startup;
 #[cfg(test)]
 mod test_host;

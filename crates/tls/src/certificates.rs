@@ -3,26 +3,40 @@
 use crate::error::LoadError;
 use pkcs8::EncryptedPrivateKeyInfo;
 use pkcs8::der::Decode;
+use rustix::fs::OFlags;
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
-use std::io;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 const ENCRYPTED: &str = "ENCRYPTED PRIVATE KEY";
 /// The authorities of a whole operating system take less.
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// The contents of a file: neither a device, which may never end, nor a pipe, which may never begin.
+/// The contents of a file: neither a device, which may never end, nor a pipe, which may never begin. Never waits, because it
+/// runs on a thread that serves clients: some files of /proc look like regular ones, and have nothing to read yet.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let found = std::fs::metadata(path)?;
-    if !found.is_file() {
-        return Err(io::Error::other("it is not a file"));
-    }
-    if found.len() > FILE_BYTES_MAX {
-        return Err(io::Error::other("it is too large"));
-    }
-    std::fs::read(path)
+    let check = |found: &Metadata| match found.is_file() {
+        true if found.len() > FILE_BYTES_MAX => Err(io::Error::other("it is too large")),
+        true => Ok(()),
+        false => Err(io::Error::other("it is not a file")),
+    };
+    // Before it is opened: that alone may do something to a device.
+    check(&std::fs::metadata(path)?)?;
+    let file = open(path)?;
+    // The name may be that of something else by now.
+    check(&file.metadata()?)?;
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > FILE_BYTES_MAX { Err(io::Error::other("it is too large")) } else { Ok(bytes) }
+}
+
+/// Opens a file without waiting for anything.
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)
 }
 
 /// The certificate of the server, and those that link it to an authority.
@@ -89,4 +103,40 @@ fn add(roots: &mut RootCertStore, pem: &[u8]) -> Result<(), String> {
         roots.add(certificate).map_err(|error| error.to_string())?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{CWD, Mode, mkfifoat};
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn only_files_are_read_and_nothing_is_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, link, pipe) = (dir.path().join("file"), dir.path().join("link"), dir.path().join("pipe"));
+        std::fs::write(&file, "text").unwrap();
+        symlink(&file, &link).unwrap();
+        assert_eq!((read(&file).unwrap(), read(&link).unwrap()), (b"text".to_vec(), b"text".to_vec()));
+        mkfifoat(CWD, &pipe, Mode::RWXU).unwrap();
+        symlink(&pipe, dir.path().join("to-pipe")).unwrap();
+        for path in [&pipe, &dir.path().join("to-pipe"), Path::new("/dev/zero"), dir.path()] {
+            assert_eq!(read(path).unwrap_err().to_string(), "it is not a file", "{}", path.display());
+        }
+        assert_eq!(read(&dir.path().join("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
+        // A pipe that takes the place of a file after it was looked at: nobody writes to it.
+        assert!(open(&pipe).is_ok());
+    }
+
+    #[test]
+    fn a_file_that_is_too_large_is_not_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("large");
+        File::create(&path).unwrap().set_len(FILE_BYTES_MAX).unwrap();
+        assert_eq!(read(&path).unwrap().len() as u64, FILE_BYTES_MAX);
+        OpenOptions::new().write(true).open(&path).unwrap().set_len(FILE_BYTES_MAX + 1).unwrap();
+        assert_eq!(read(&path).unwrap_err().to_string(), "it is too large");
+        // This one says that it has no bytes.
+        assert!(!read(Path::new("/proc/self/status")).unwrap().is_empty());
+    }
 }

@@ -6,7 +6,7 @@ A wrong argument is a TypeError or a ValueError, and nothing was sent.
 from asyncio import TimeoutError  # which is the built-in one from Python 3.11 on
 from typing import Any, Protocol
 
-from redis.exceptions import DataError, RedisError, ResponseError
+from redis.exceptions import ConnectionError, DataError, RedisError, ResponseError
 
 
 class HoldfastError(Exception):
@@ -28,6 +28,18 @@ class UnavailableError(HoldfastError):
     @property
     def is_temporary(self) -> bool:
         return True
+
+
+class NoWriterError(UnavailableError, ConnectionError):
+    """None of the servers of a list of addresses is the writer, for as long as the store has looked. Nothing was sent. It is also a
+    ConnectionError of redis-py, for those who use `store.client`."""
+
+    #: What each address has answered.
+    answers: dict[str, str]
+
+    def __init__(self, answers: dict[str, str]) -> None:
+        super().__init__("none of the servers writes: " + ", ".join(f"{address} {says}" for address, says in answers.items()))
+        self.answers = answers
 
 
 class RetryableRequest(Protocol):
@@ -124,6 +136,15 @@ class ConflictError(ServerError):
     """Another client has changed what a transaction has read or written. Nothing was changed."""
 
 
+class NotWriterError(ServerError):
+    """A server of a list of addresses follows another one, and no server has become the writer for as long as the store has tried. Nothing
+    was changed."""
+
+    @property
+    def is_temporary(self) -> bool:
+        return True
+
+
 class NoSessionError(ServerError):
     """There is no session of that name."""
 
@@ -138,6 +159,8 @@ class EvictedError(ServerError):
 
 def as_holdfast_error(error: Exception) -> Exception:
     """What redis-py raises, as one of the errors above. A wrong argument, or a bug, stays what it is."""
+    if isinstance(error, HoldfastError):
+        return error
     if isinstance(error, RedisError):
         # redis-py keeps the codes that it knows apart from the message.
         if error.status_code is not None:
@@ -150,7 +173,18 @@ def as_holdfast_error(error: Exception) -> Exception:
     return error
 
 
-def _refusal(code: str, message: str) -> ServerError:
+def refused_by_follower(error: Exception) -> NotWriterError | None:
+    """The error of a server that is not the writer, or has just ceased to be, if this is one. The request was not executed."""
+    if isinstance(error, ServerError):
+        if error.code in ("READONLY", "MASTERDOWN") or error.code == "UNBLOCKED" and "instance state changed" in str(error):
+            return NotWriterError(error.code, str(error))
+    return None
+
+
+def _refusal(code: str, message: str) -> HoldfastError:
+    if code == "FENCED":
+        # Another server has taken over. What was asked for last may have been done or not.
+        return UnavailableError(f"no answer from the server: {code} {message}")
     if code in _KINDS:
         return _KINDS[code](code, message)
     if code == "ERR" and message.startswith("unknown command"):

@@ -7,6 +7,11 @@ import time
 #: Between two tries to reach a server that is away or reads its data.
 PAUSE_S = 0.05
 
+#: How long one server of several may take to tell its role.
+ROLE_S = 2.0
+#: How often a server that writes is asked whether it still does, by a program that asks it for something. A write finds out at once.
+ROLE_CHECK_S = 2.0
+
 #: How long one wait of a reader lasts that follows a run or a cell: a connection that has silently died is found after it.
 WAIT_MS = 10_000
 #: The same of a reader that can be stopped.
@@ -34,3 +39,8 @@ def pause_after_loss_s(tried: int) -> float:
     """The same between two tries of a request whose answer was lost: from 10 ms to about a second."""
     longest = _FIRST_PAUSE_S * 10 * 2.0 ** min(tried - 1, _DOUBLINGS_MAX)
     return longest * (0.5 + random.random() / 2)
+
+
+def pause_before_search_s(tried: int) -> float:
+    """The same between two searches for a server that writes: from 50 ms to about half a second."""
+    return min(PAUSE_S * 2.0 ** min(tried, _DOUBLINGS_MAX), 0.5) * (0.5 + random.random() / 2)

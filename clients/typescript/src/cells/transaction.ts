@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Asker } from '../asker.js';
 import { text as textCodec, type Codec } from '../codec.js';
 import type { Connection } from '../connection.js';
-import { ClosedError, ConflictError, HoldfastError, UnavailableError } from '../errors.js';
+import { ClosedError, ConflictError, HoldfastError, NotWriterError, UnavailableError } from '../errors.js';
 import type { HeldConnection } from '../own-connections.js';
 import { RecordStore } from '../records/record-store.js';
 import type { Reply } from '../replies.js';
@@ -114,7 +114,9 @@ export async function readTransact<T>(connection: Connection, tries: number, bod
 
 async function attempt<T>(connection: Connection, tries: number, begin: readonly Word[], body: (link: Link) => Promise<T>): Promise<T> {
   if (!(Number.isSafeInteger(tries) && tries >= 1)) throw new RangeError(`tries is ${tries}, and has to be at least 1`);
-  for (let tried = 0; tried < tries; tried += 1) {
+  const deadline = performance.now() + connection.patienceMs;
+  let tried = 0;
+  while (tried < tries) {
     if (tried > 0) await sleep(pauseMs(tried));
     const link = await Link.begin(connection, begin);
     try {
@@ -122,10 +124,13 @@ async function attempt<T>(connection: Connection, tries: number, begin: readonly
       if (await link.commit()) return result;
     } catch (error) {
       await link.rollBack();
-      if (!link.isConflict) throw link.isLost ? lossOf(error) : error;
+      if (!link.isConflict && link.moved === undefined) throw link.isLost ? lossOf(error) : error;
     } finally {
       link.release();
     }
+    // What another server has to run, because this one has ceased to be the writer, is not counted.
+    if (link.moved === undefined) tried += 1;
+    else if (performance.now() >= deadline) throw link.moved;
   }
   throw new ConflictError('CONFLICT', `other clients changed what the transaction read, each of the ${tries} times it was tried`);
 }
@@ -145,6 +150,8 @@ function pauseMs(tried: number): number {
 class Link {
   /** The server has said that it cannot be committed any more. */
   isConflict = false;
+  /** The server follows another one by now, and nothing of the transaction can take effect. */
+  moved: NotWriterError | undefined;
   readonly #connection: HeldConnection;
   /** It is committed or rolled back, or about to be. */
   #hasEnded = false;
@@ -156,7 +163,7 @@ class Link {
   }
 
   static async begin(connection: Connection, begin: readonly Word[]): Promise<Link> {
-    const deadline = performance.now() + connection.responseTimeoutMs;
+    const deadline = performance.now() + connection.patienceMs;
     for (;;) {
       const held = await connection.hold();
       try {
@@ -180,16 +187,17 @@ class Link {
     return this.#ask(words);
   }
 
-  /** Whether it is committed; if not, there was a conflict. */
+  /** Whether it is committed; if not, there was a conflict, or another server writes. */
   async commit(): Promise<boolean> {
     this.#hasEnded = true;
-    if (this.isConflict) {
+    if (this.isConflict || this.moved !== undefined) {
       await this.rollBack();
       return false;
     }
     try {
       await this.#ask(['TXN.COMMIT']);
     } catch (error) {
+      if (error instanceof NotWriterError) return false;
       if (!(error instanceof ConflictError)) throw error;
     }
     this.#isClean = true;
@@ -217,6 +225,7 @@ class Link {
       return await this.#connection.ask(words);
     } catch (error) {
       if (error instanceof ConflictError) this.isConflict = true;
+      if (error instanceof NotWriterError) this.moved = error;
       throw error;
     }
   }

@@ -202,7 +202,7 @@ export class Session implements Asker {
 
   /** Renews the session if it has asked nothing for so long; false when there is no more to keep. */
   async #renew(idleMs: number): Promise<boolean> {
-    if (this.#closed || this.#lost || !this.#connection.client.isOpen) return false;
+    if (this.#closed || this.#lost || this.#connection.isClosed) return false;
     if (performance.now() - this.#renewedAt < idleMs) return true;
     try {
       this.#lost = !(await this.#isAlive());

@@ -5,7 +5,7 @@ use super::Sources;
 use crate::exposition::Exposition;
 use engine::clients::Peer;
 use engine::clients::pubsub::Topic;
-use engine::command::registry;
+use engine::command::{CommandRow, registry};
 use engine::persistence::journal_state::JournalState;
 use engine::persistence::{Role, SnapshotReason, Snapshotting};
 use engine::settings::row;
@@ -223,28 +223,16 @@ fn replication(text: &mut Exposition, Sources { replication, .. }: &Sources<'_>)
 
 /// Only commands that were called: at most as many series as there are commands.
 fn commands(text: &mut Exposition, Sources { engine, .. }: &Sources<'_>) {
-    let mut called = Vec::new();
-    for row in registry().rows() {
-        let (mut calls, mut ns, mut rejected, mut failed) = (0, 0, 0, 0);
-        for metrics in engine.statistics.workers() {
-            let counters = &metrics.stats.commands[row.index];
-            calls += counters.calls.get();
-            ns += counters.ns.get();
-            rejected += counters.rejected.get();
-            failed += counters.failed.get();
-        }
-        if calls + rejected + failed > 0 {
-            called.push((&*row.full_name, calls, ns, rejected, failed));
-        }
-    }
+    let totals = |row: &&'static CommandRow| Some((&*row.full_name, engine.statistics.of_command(row.index)?));
+    let called: Vec<_> = registry().rows().iter().filter_map(totals).collect();
     let mut family = text.counters("redis_commands_total", "Calls by command.");
-    called.iter().for_each(|(name, calls, ..)| family.add(&[("cmd", name)], calls));
+    called.iter().for_each(|(name, of)| family.add(&[("cmd", name)], of.calls));
     let mut family = text.counters("redis_commands_duration_seconds_total", "Time by command.");
-    called.iter().for_each(|(name, _, ns, ..)| family.add(&[("cmd", name)], *ns as f64 / 1e9));
+    called.iter().for_each(|(name, of)| family.add(&[("cmd", name)], of.ns as f64 / 1e9));
     let mut family = text.counters("redis_commands_rejected_calls_total", "Calls that were refused, by command.");
-    called.iter().for_each(|(name, _, _, rejected, _)| family.add(&[("cmd", name)], rejected));
+    called.iter().for_each(|(name, of)| family.add(&[("cmd", name)], of.rejected));
     let mut family = text.counters("redis_commands_failed_calls_total", "Calls that have failed, by command.");
-    called.iter().for_each(|(name, _, _, _, failed)| family.add(&[("cmd", name)], failed));
+    called.iter().for_each(|(name, of)| family.add(&[("cmd", name)], of.failed));
 }
 
 fn databases(text: &mut Exposition, Sources { keys, .. }: &Sources<'_>) {

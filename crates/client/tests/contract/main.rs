@@ -17,3 +17,4 @@ mod scans;
 mod session_faults;
 mod sessions;
 mod transactions;
+mod writer;

@@ -2,6 +2,7 @@
 //! `execution::clients::account`.
 
 use execution::acl::User;
+use execution::clients::ClientsByAccount;
 use execution::clients::account::limits::Limit;
 use execution::clients::account::usage::Usage;
 use execution::context::ServerCx;
@@ -12,15 +13,9 @@ use std::sync::Arc;
 
 /// What each of these users takes, by name. Visits all clients once.
 fn usage_of(engine: &Engine, users: &[Arc<User>]) -> Vec<(Vec<u8>, Usage)> {
-    let mut memory = vec![0; users.len()];
-    for handle in engine.clients.all() {
-        if let Some(account) = handle.account()
-            && let Some(at) = users.iter().position(|user| Arc::ptr_eq(&user.account, &account))
-        {
-            memory[at] += handle.held_bytes() as u64;
-        }
-    }
-    users.iter().zip(memory).map(|(user, memory)| (user.name.to_vec(), user.account.usage(memory))).collect()
+    let grouped = ClientsByAccount::new(&engine.clients, |_| true);
+    let usage = |user: &Arc<User>| (user.name.to_vec(), user.account.usage(grouped.held_bytes(&user.account)));
+    users.iter().map(usage).collect()
 }
 
 /// What each user takes, by name.

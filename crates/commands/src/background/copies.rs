@@ -81,7 +81,9 @@ pub(super) fn run_on_copies(engine: &Engine, worker: &mut Worker, mut job: CopyJ
     }
     let CopyJob { command, client, began_ns, .. } = job;
     let result = match result {
-        Ok(()) if reply.len() > client.reply_bytes_max => reply_limit::pass(worker, &client, command.row),
+        Ok(()) if reply.len() > client.reply_bytes_max => {
+            reply_limit::pass(worker, &client, command.row, command.request.as_request())
+        }
         result => result,
     };
     if let Err(error) = result {

@@ -15,6 +15,7 @@ use execution::engine::Engine;
 use execution::execute;
 use execution::flow::Flow;
 use execution::indexes;
+use execution::reply_limit;
 use execution::slices::SLICE_NS;
 use execution::sweepers::SweeperReport;
 use execution::waiting;
@@ -161,6 +162,10 @@ fn run_slice(engine: &Engine, worker: &mut Worker, mut work: SlicedWork) -> bool
     match outcome {
         Ok(answer) => answer(&mut writer),
         Err(error) => writer.error(&error.to_string()),
+    }
+    if reply.len() > work.reply_bytes_max {
+        reply.clear();
+        Reply::new(&mut reply, work.protocol).error(&reply_limit::refuse(&work.handle).to_string());
     }
     // IMPORTANT: before its client learns that the work has ended. This drops the token of its database.
     drop(work.step);

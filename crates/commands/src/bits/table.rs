@@ -27,6 +27,7 @@ pub(super) const COMMANDS: &[Command] = &[
         ]),
     write("bitfield", at_least(2), BITFIELD_KEY, bitmap::bitfield)
         .grows_memory()
+        .tells_if(only_gets)
         .doc("3.2.0", "Reads, writes and increments integers of any width at any bit offset of a string.")
         .complexity("O(1) per operation")
         .arguments(&[
@@ -135,14 +136,18 @@ const BITFIELD_KEY: Keys = key(1)
 
 /// With GET alone it only reads. A request that cannot be parsed counts as a write.
 fn key_of_bitfield(request: Request<'_>) -> FoundKeys {
+    FoundKeys::one(1, if only_gets(request) { KeyFlags::READ } else { KeyFlags::CHANGE })
+}
+
+/// True when a BITFIELD has neither SET nor INCRBY.
+fn only_gets(request: Request<'_>) -> bool {
     let (mut at, len) = (2, request.len());
-    let only_reads = loop {
+    loop {
         match request.iter().nth(at) {
-            None => break true,
+            None => return true,
             Some(word) if is_word(word, "GET") && at + 2 < len => at += 3,
             Some(word) if is_word(word, "OVERFLOW") && at + 1 < len => at += 2,
-            Some(_) => break false,
+            Some(_) => return false,
         }
-    };
-    FoundKeys::one(1, if only_reads { KeyFlags::READ } else { KeyFlags::CHANGE })
+    }
 }

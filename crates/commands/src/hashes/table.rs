@@ -2,6 +2,7 @@
 
 use super::{deadlines, fields, scan};
 use crate::shared::deadline::{always, ex_or_px_from};
+use execution::args::is_word;
 use execution::command::{Command, at_least, exactly, key, read, write};
 use execution::docs::argument::{self as arg, Argument};
 
@@ -127,6 +128,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .arguments(&[arg::key("key", 0), FIELDS]),
     write("hgetex", at_least(5), key(1).changed(), deadlines::hgetex)
         .fast()
+        .tells_if(|request| is_word(request.arg(2), "FIELDS"))
         .relative_time(ex_or_px_from::<2>)
         .doc("8.0.0", "Reads fields of a hash and, if asked to, changes or removes their deadlines.")
         .complexity("O(N) for N fields")

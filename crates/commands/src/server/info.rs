@@ -12,6 +12,7 @@ use execution::context::WholeServer;
 use execution::engine::Engine;
 use execution::error::CommandResult;
 use execution::gates;
+use execution::observability::statistics::CommandTotals;
 use execution::persistence::journal_state::JournalState;
 use execution::persistence::{ClusterReport, FollowerReport, Replication, Role, SnapshotReason, Snapshotting};
 use execution::settings::row;
@@ -376,7 +377,7 @@ fn stats(lines: &mut Lines, cx: &ReadCx<'_>) {
 }
 
 fn replication(lines: &mut Lines, cx: &ReadCx<'_>) {
-    let Replication { role, sequence, hands_over } = cx.server().persistence.replication();
+    let Replication { role, sequence, hands_over, .. } = cx.server().persistence.replication();
     let followers = match &role {
         Role::Writer { followers } => followers.as_slice(),
         Role::Follower(writer) => {
@@ -459,15 +460,7 @@ fn cpu(lines: &mut Lines, cx: &ReadCx<'_>) {
 
 fn command_stats(lines: &mut Lines, cx: &ReadCx<'_>) {
     for row in registry().rows() {
-        let (mut calls, mut ns, mut rejected, mut failed) = (0, 0, 0, 0);
-        for metrics in cx.server().statistics.workers() {
-            let counters = &metrics.stats.commands[row.index];
-            calls += counters.calls.get();
-            ns += counters.ns.get();
-            rejected += counters.rejected.get();
-            failed += counters.failed.get();
-        }
-        if calls + rejected + failed > 0 {
+        if let Some(CommandTotals { calls, ns, rejected, failed }) = cx.server().statistics.of_command(row.index) {
             let usec = ns / 1000;
             let per_call = if calls == 0 { 0.0 } else { ns as f64 / 1000.0 / calls as f64 };
             lines.add(

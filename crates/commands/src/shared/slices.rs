@@ -22,7 +22,8 @@ pub(crate) fn take_token(cx: &ScriptCx<'_, '_>) -> Result<DatabaseToken, Command
 /// Does one slice of a job.
 type JobStep<J, T> = fn(&mut J, &Engine, &mut Worker, &DatabaseToken) -> Option<Result<T, CommandError>>;
 
-/// Runs a job in steps. The last step returns the reply. IMPORTANT: a step checks the token under each set of locks
+/// Runs a job in steps. The last step returns the reply, which is short or only tells: beyond `limit:reply` it is replaced
+/// by an error. IMPORTANT: a step checks the token under each set of locks
 /// that it takes.
 pub(crate) fn run<J: Send + 'static, T: Send + 'static>(
     cx: &mut ScriptCx<'_, '_>,
@@ -44,6 +45,7 @@ pub(crate) fn run<J: Send + 'static, T: Send + 'static>(
             ticket,
             handle,
             protocol: cx.client.protocol,
+            reply_bytes_max: cx.client.reply_bytes_max,
         }));
         return Ok(());
     }

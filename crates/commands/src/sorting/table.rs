@@ -2,6 +2,7 @@
 
 use super::request::{self, keys_of, looks_up_others};
 use crate::shared::reach;
+use execution::args::is_word;
 use execution::command::{Command, Flags, KeyFlags, Keys, at_least, key, read, write};
 use execution::docs::argument::{self as arg, Argument};
 
@@ -12,6 +13,7 @@ pub(super) const COMMANDS: &[Command] = &[
         SORTED.and_unknown(KeyFlags::OVERWRITE, "the word STORE can be anywhere among the arguments").found_by(keys_of),
         request::sort,
     )
+    .tells_if(|request| !request.iter().skip(2).any(|word| is_word(word, "STORE")))
     .searches(reach::sorts)
     .flag(Flags::READS_INDEXES.union(Flags::DANGEROUS))
     .reaches_beyond(looks_up_others)

@@ -38,6 +38,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .arguments(&[arg::key("key", 0)]),
     write("getex", at_least(2), key(1).changed().noted("It may change the deadline."), values::getex)
         .fast()
+        .tells_if(|request| request.len() == 2)
         .relative_time(ex_or_px_from::<2>)
         .doc("6.2.0", "Reads a string and, if asked to, changes or removes its key's deadline.")
         .complexity("O(1)")

@@ -4,6 +4,8 @@
 //! | file | has |
 //! | --- | --- |
 //! | `command_set` | sets of commands, and the categories |
+//! | `key_right` | what may be done with a key |
+//! | `prefixes` | patterns of literal text and `*`, ordered: those of a key are found quickly |
 //! | `selector` | what one list of rules allows: commands, keys, channels, databases |
 //! | `user` | a user: passwords, selectors, limits, and the account of what it takes |
 //! | `rules` | reads rules such as `+@read` or `~cache:*`, and writes them |
@@ -13,7 +15,9 @@
 
 pub mod check;
 pub mod command_set;
+mod key_right;
 pub mod log;
+mod prefixes;
 pub mod rules;
 pub mod selector;
 pub mod user;

@@ -1,7 +1,8 @@
 //! Rules in the words of Redis: reads them into rights, and writes rights as rules. Knows nothing of who gives them.
 
 use super::command_set::{CommandSet, find_category, rows_of};
-use super::selector::{ChannelPattern, KeyPattern, KeyRight, Selector};
+use super::key_right::KeyRight;
+use super::selector::{ChannelPattern, KeyPattern, Selector};
 use super::user::{PasswordHash, Rights, hash};
 use crate::clients::account::limits::{Limit, Limits};
 use crate::command::registry;
@@ -25,9 +26,12 @@ const UNKNOWN_LIMIT: RuleError = "Unknown limit, there are clients, ops, in, out
 const BAD_NUMBER: RuleError = "The limit must be a number, 0 for none";
 const BAD_BYTES: RuleError = "The limit must be a number of bytes such as 10mb, 0 for none";
 const SHORT_REPLY: RuleError = "The limit must be at least 1kb, or 0 for none";
+const LITTLE_MEMORY: RuleError = "The limit must be at least 128kb, or 0 for none";
 
 /// Errors and short answers are never too long.
 const REPLY_BYTES_MIN: u64 = 1024;
+/// The buffers of one client with small requests. With less, every client would be closed.
+const MEMORY_BYTES_MIN: u64 = 128 * 1024;
 
 /// A rule that cannot be applied.
 #[derive(Debug, PartialEq, Eq)]
@@ -140,8 +144,10 @@ fn set_limit(limits: &mut Limits, rule: &[u8]) -> Result<(), RuleError> {
         true => parse_memory(text).filter(|_| is_number).ok_or(BAD_BYTES)?,
         false => text.parse().ok().filter(|_| is_number).ok_or(BAD_NUMBER)?,
     };
-    if limit == Limit::Reply && (1..REPLY_BYTES_MIN).contains(&value) {
-        return Err(SHORT_REPLY);
+    match limit {
+        Limit::Reply if (1..REPLY_BYTES_MIN).contains(&value) => return Err(SHORT_REPLY),
+        Limit::Memory if (1..MEMORY_BYTES_MIN).contains(&value) => return Err(LITTLE_MEMORY),
+        _ => {}
     }
     limits.set(limit, value);
     Ok(())
@@ -448,8 +454,8 @@ mod tests {
                     let unit = if limit.is_in_bytes() { *random.pick(&["", "b", "k", "kb", "m", "GB"]) } else { "" };
                     let number = match random.below(3) {
                         0 => 0,
-                        1 => 1024 + random.below(100_000) as u64,
-                        _ => 1024 + random.next() % (u64::MAX - 1024),
+                        1 => MEMORY_BYTES_MIN + random.below(100_000) as u64,
+                        _ => MEMORY_BYTES_MIN + random.next() % (u64::MAX - MEMORY_BYTES_MIN),
                     };
                     format!("limit:{}={number}{unit}", limit.name()).into_bytes()
                 })

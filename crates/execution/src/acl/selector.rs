@@ -1,34 +1,12 @@
 //! What one list of rules allows: commands, keys, channels and databases. Knows nothing of users.
 
 use super::command_set::CommandSet;
-use crate::command::{CommandRow, KeyFlags};
+use super::key_right::KeyRight;
+use super::prefixes::Prefixes;
+use crate::command::CommandRow;
 use algorithms::glob::Pattern;
-use bitflags::bitflags;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-bitflags! {
-    /// What may be done with a key.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub struct KeyRight: u8 {
-        const READ = 1;
-        const WRITE = 2;
-    }
-}
-
-impl KeyRight {
-    /// What a command needs that does this with a key. A command that needs neither needs only a right at all.
-    pub fn of(flags: KeyFlags) -> KeyRight {
-        let mut right = KeyRight::empty();
-        if flags.intersects(KeyFlags::ACCESS) {
-            right |= KeyRight::READ;
-        }
-        if flags.intersects(KeyFlags::INSERT.union(KeyFlags::DELETE).union(KeyFlags::UPDATE)) {
-            right |= KeyRight::WRITE;
-        }
-        right
-    }
-}
 
 /// A pattern of keys, and what may be done with those that match.
 #[derive(Clone)]
@@ -75,26 +53,6 @@ impl ChannelPattern {
     }
 }
 
-/// The patterns that are literal text and `*`, by the first byte of the keys that they may match: for each byte a set of
-/// positions among the patterns. Most patterns are such, and most of them are not those of a key.
-#[derive(Clone)]
-struct ByFirstByte(Box<[u64; 256]>);
-
-impl ByFirstByte {
-    fn new(keys: &[KeyPattern]) -> ByFirstByte {
-        let mut sets = Box::new([0u64; 256]);
-        // What is beyond the first 64 is found without this.
-        for (at, known) in keys.iter().enumerate().take(64) {
-            match known.literal_prefix() {
-                None => {}
-                Some([]) => sets.iter_mut().for_each(|set| *set |= 1 << at),
-                Some([first, ..]) => sets[usize::from(*first)] |= 1 << at,
-            }
-        }
-        ByFirstByte(sets)
-    }
-}
-
 /// What a list of rules allows.
 #[derive(Clone)]
 pub struct Selector {
@@ -109,8 +67,8 @@ pub struct Selector {
     pub channels: Vec<ChannelPattern>,
     /// The databases, in their order; all, if there is no list.
     pub databases: Option<Vec<u32>>,
-    /// Of `keys`, once all rules are applied.
-    by_first_byte: Option<ByFirstByte>,
+    /// The patterns among `keys` that are literal text and `*`, once all rules are applied.
+    prefixes: Option<Prefixes>,
 }
 
 impl Selector {
@@ -125,40 +83,29 @@ impl Selector {
             all_channels,
             channels: Vec::new(),
             databases: None,
-            by_first_byte: None,
+            prefixes: None,
         }
     }
 
     /// Prepares for checks, after rules were applied.
     pub(super) fn settle(&mut self) {
-        self.by_first_byte = (!self.keys.is_empty()).then(|| ByFirstByte::new(&self.keys));
+        let literals = self.keys.iter().filter_map(|known| Some((known.right, known.literal_prefix()?)));
+        self.prefixes = (!self.keys.is_empty()).then(|| Prefixes::new(literals));
     }
 
-    /// For a command with one key, which this allows if it allows the key: the position of the key, and the right that it
-    /// needs. `None` if more has to be asked, or for other commands.
+    /// For a command with one key, which this allows if it allows the key: the position of the key, and the most that a
+    /// request may need. `None` if more has to be asked, or for other commands.
     pub(super) fn only_key_of(&self, row: &CommandRow) -> Option<(u8, KeyRight)> {
         let command = &row.command;
         let is_plain = self.databases.is_none() && command.searches.is_none() && command.names_channels.is_none();
-        let (at, flags) = command.keys.only_key().filter(|_| is_plain && self.commands.has(row))?;
+        let (at, flags) = command.keys.only_key_at_most().filter(|_| is_plain && self.commands.has(row))?;
         Some((u8::try_from(at).ok()?, KeyRight::of(flags)))
     }
 
     /// True when a pattern of literal text and `*` allows this with a key. False says nothing.
     #[inline]
     pub fn surely_allows_key(&self, key: &[u8], right: KeyRight) -> bool {
-        if self.all_keys {
-            return true;
-        }
-        let (Some(ByFirstByte(sets)), [first, ..]) = (&self.by_first_byte, key) else { return false };
-        let mut set = sets[usize::from(*first)];
-        while set != 0 {
-            let known = &self.keys[set.trailing_zeros() as usize];
-            if known.right.contains(right) && known.literal_prefix().is_some_and(|literal| key.starts_with(literal)) {
-                return true;
-            }
-            set &= set - 1;
-        }
-        false
+        self.all_keys || self.prefixes.as_ref().is_some_and(|prefixes| prefixes.allow(key, right))
     }
 
     /// Allows everything.

@@ -1,6 +1,7 @@
 //! A user: its passwords and what it may do. Knows nothing of who uses it.
 
-use super::selector::{KeyRight, Selector};
+use super::key_right::KeyRight;
+use super::selector::Selector;
 use crate::clients::Account;
 use crate::clients::account::limits::Limits;
 use crate::command::{CommandRow, registry};
@@ -55,7 +56,7 @@ pub struct Rights {
     /// Nothing is refused: known without a look at the selectors.
     pub is_everything: bool,
     /// By row of the command table: for a command with one key, which the user's own rules allow, the position of the key
-    /// and the right that it needs. Other commands are asked for in full.
+    /// and the most that a request may need. Other commands are asked for in full.
     by_row: Box<[Option<(u8, KeyRight)>]>,
 }
 

@@ -419,12 +419,12 @@ impl Keys {
         self.specs().iter().any(|spec| !spec.flags.intersects(KeyFlags::NOT_KEY))
     }
 
-    /// True when the positions of the keys depend on the values of the arguments, not only on their number.
     /// True when they are shard channels.
     pub fn are_channels(&self) -> bool {
         self.specs().iter().any(|spec| spec.flags.contains(KeyFlags::NOT_KEY))
     }
 
+    /// True when the positions of the keys depend on the values of the arguments, not only on their number.
     pub const fn are_movable(&self) -> bool {
         let mut at = 0;
         while at < self.count as usize {
@@ -464,6 +464,15 @@ impl Keys {
             Locks::Key(at) if self.count == 1 && self.by_request.is_none() => {
                 Some((usize::from(at), self.specs[0].flags))
             }
+            _ => None,
+        }
+    }
+
+    /// The position of the only key, if that is the same for every request, and the most that is done with it.
+    pub fn only_key_at_most(&self) -> Option<(usize, KeyFlags)> {
+        match self.locks {
+            // What it is that is done may vary, see `varying`. Where the key is may not: see `are_movable`.
+            Locks::Key(at) if self.count == 1 => Some((usize::from(at), self.specs[0].flags)),
             _ => None,
         }
     }

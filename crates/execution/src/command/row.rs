@@ -33,6 +33,9 @@ pub struct Command {
     /// True for a request that changes nothing, though other requests of the command do: it passes where those are
     /// refused.
     pub only_reads: Option<fn(Request<'_>) -> bool>,
+    /// True for a request that changes nothing, though the command counts as one that writes, as in Redis: its reply may be
+    /// replaced by an error.
+    pub only_tells: Option<fn(Request<'_>) -> bool>,
     /// Finds the flags that the script or function in argument 1 declares.
     pub declared: Option<Declared>,
     /// It runs another command, whose request follows after so many arguments.
@@ -157,6 +160,7 @@ const fn row(name: &'static str, arity: Arity, keys: Keys, flags: Flags, handler
         categories: &[],
         only_removes: None,
         only_reads: None,
+        only_tells: None,
         declared: None,
         calls_behind: None,
         relative_time: None,
@@ -274,6 +278,12 @@ impl Command {
     /// Requests for which this is true only read.
     pub const fn reads_if(mut self, only_reads: fn(Request<'_>) -> bool) -> Command {
         self.only_reads = Some(only_reads);
+        self
+    }
+
+    /// Requests for which this is true change nothing, though they count as writes.
+    pub const fn tells_if(mut self, only_tells: fn(Request<'_>) -> bool) -> Command {
+        self.only_tells = Some(only_tells);
         self
     }
 

@@ -26,6 +26,15 @@ pub struct Statistics {
     pub startup_memory: AtomicU64,
 }
 
+/// The counters of one command, of all workers together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CommandTotals {
+    pub calls: u64,
+    pub ns: u64,
+    pub rejected: u64,
+    pub failed: u64,
+}
+
 impl WorkerMetrics {
     fn new(commands: usize) -> Arc<WorkerMetrics> {
         Arc::new(WorkerMetrics { stats: WorkerStats::new(commands), histograms: Histograms::new(commands) })
@@ -58,5 +67,18 @@ impl Statistics {
     /// The counters of all workers together.
     pub fn totals(&self) -> Totals {
         Totals::of(self.workers.iter().map(|metrics| &metrics.stats))
+    }
+
+    /// The counters of the command with this position in the table; `None` if it was never called.
+    pub fn of_command(&self, index: usize) -> Option<CommandTotals> {
+        let mut sum = CommandTotals::default();
+        for metrics in &self.workers {
+            let counters = &metrics.stats.commands[index];
+            sum.calls += counters.calls.get();
+            sum.ns += counters.ns.get();
+            sum.rejected += counters.rejected.get();
+            sum.failed += counters.failed.get();
+        }
+        (sum.calls + sum.rejected + sum.failed > 0).then_some(sum)
     }
 }

@@ -75,6 +75,25 @@ pub struct Replication {
     pub sequence: u64,
     /// A hand-over is in progress.
     pub hands_over: bool,
+    /// The servers of this log that are known here, this one first. Clients that ask for the writer are told of these.
+    pub members: Vec<MemberReport>,
+}
+
+/// A server of a log, as another one knows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemberReport {
+    /// Where its clients reach it.
+    pub host: String,
+    pub port: u16,
+    /// Where it answers as Sentinels do; 0 is nowhere.
+    pub sentinel_port: u16,
+    /// It accepts writes, or did when it was last heard of. Of a server that is loading, fenced or stopping this is false.
+    pub is_writer: bool,
+    pub is_self: bool,
+    /// The newest batch that it has applied.
+    pub sequence: u64,
+    /// Since it was last heard of.
+    pub silent_ms: u64,
 }
 
 /// Writer or follower.

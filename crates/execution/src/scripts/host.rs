@@ -66,6 +66,7 @@ impl lua::Host for ScriptHost<'_> {
         match outcome {
             Err(error) => {
                 let text = error.to_string();
+                self.client.tally.operations += 1;
                 count_rejected(self.worker, request.as_request());
                 self.worker.metrics.stats.count_error(&text);
                 Reply::new(reply, protocol).error(&text);

@@ -121,6 +121,29 @@ impl Settings {
         self.flag(row::ADMIN_ALLOW_REMOTE)
     }
 
+    /// The port that answers as a Sentinel; 0 is none.
+    pub fn sentinel_port(&self) -> u16 {
+        self.number(row::SENTINEL_PORT) as u16
+    }
+
+    /// What clients of that port call the writer and its followers.
+    pub fn sentinel_master_name(&self) -> Arc<str> {
+        self.text(row::SENTINEL_MASTER_NAME)
+    }
+
+    /// The address at which others are told to reach this server; empty if none is set.
+    pub fn announced_host(&self) -> Arc<str> {
+        self.text(row::REPLICA_ANNOUNCE_IP)
+    }
+
+    /// The port at which others are told to reach this server.
+    pub fn announced_port(&self) -> u16 {
+        match self.number(row::REPLICA_ANNOUNCE_PORT) as u16 {
+            0 => self.client_port(),
+            port => port,
+        }
+    }
+
     pub fn protected_mode(&self) -> bool {
         self.flag(row::PROTECTED_MODE)
     }

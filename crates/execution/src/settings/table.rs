@@ -223,8 +223,8 @@ pub const TABLE: &[Row] = &[
     yes_no("replica-ignore-maxmemory", "yes").alias("slave-ignore-maxmemory").without_effect(),
     yes_no("replica-ignore-disk-write-errors", "no").without_effect(),
     yes_no("replica-announced", "yes").without_effect(),
-    text("replica-announce-ip", "").alias("slave-announce-ip").without_effect(),
-    integer("replica-announce-port", 0, PORT_MAX, "0").alias("slave-announce-port").without_effect(),
+    checked("replica-announce-ip", check::announced_host, "").alias("slave-announce-ip"),
+    integer("replica-announce-port", 0, PORT_MAX, "0").alias("slave-announce-port"),
     integer("replica-priority", 0, INT_MAX, "100").alias("slave-priority").without_effect(),
     memory("replica-full-sync-buffer-limit", 0, SIZE_MAX, "0").without_effect(),
     integer("min-replicas-to-write", 0, INT_MAX, "0").alias("min-slaves-to-write"),
@@ -292,6 +292,9 @@ pub const TABLE: &[Row] = &[
     integer("admin-port", 0, PORT_MAX, "0").pinned(),
     checked("admin-bind", check::addresses, "127.0.0.1").pinned(),
     yes_no("admin-allow-remote", "no").pinned(),
+    // The port that answers as a Sentinel.
+    integer("sentinel-port", 0, PORT_MAX, "0").pinned(),
+    checked("sentinel-master-name", check::master_name, "holdfast").pinned(),
 ];
 
 /// Returns the row number of a setting. In a constant, an unknown name does not compile.
@@ -418,6 +421,10 @@ pub mod row {
     pub const ADMIN_PORT: usize = index_of("admin-port");
     pub const ADMIN_BIND: usize = index_of("admin-bind");
     pub const ADMIN_ALLOW_REMOTE: usize = index_of("admin-allow-remote");
+    pub const SENTINEL_PORT: usize = index_of("sentinel-port");
+    pub const SENTINEL_MASTER_NAME: usize = index_of("sentinel-master-name");
+    pub const REPLICA_ANNOUNCE_IP: usize = index_of("replica-announce-ip");
+    pub const REPLICA_ANNOUNCE_PORT: usize = index_of("replica-announce-port");
 }
 
 #[cfg(test)]

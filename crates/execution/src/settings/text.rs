@@ -106,6 +106,26 @@ pub(super) fn node_name(text: &str) -> Checked {
     any(text)
 }
 
+/// An address that others are told. The servers of a log tell each other in lines of a limited length.
+pub(super) fn announced_host(text: &str) -> Checked {
+    const LEN_MAX: usize = 100;
+    if text.len() > LEN_MAX {
+        return Err("An announced address has at most 100 characters");
+    }
+    if !text.bytes().all(|b| b.is_ascii_graphic()) {
+        return Err("An announced address has no spaces and no special characters");
+    }
+    any(text)
+}
+
+/// The name of a group of servers, as Sentinels check it.
+pub(super) fn master_name(text: &str) -> Checked {
+    if text.is_empty() || !text.bytes().all(|b| b.is_ascii_alphanumeric() || b".-_".contains(&b)) {
+        return Err("The name of a master has only letters, digits, dots, hyphens and underscores");
+    }
+    any(text)
+}
+
 /// Accepts only locales that order texts by their bytes, as this server does.
 pub(super) fn locale(text: &str) -> Checked {
     match text {

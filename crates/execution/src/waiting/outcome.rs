@@ -219,7 +219,9 @@ pub(super) fn deliver(
     counters.ns.add(took_ns);
     metrics::record_slow(engine, worker, stand_in, blocked.command, blocked.request.as_request(), took_ns);
     let result = match result {
-        Ok(()) if out.len() > stand_in.reply_bytes_max => reply_limit::pass(worker, stand_in, blocked.command),
+        Ok(()) if out.len() > stand_in.reply_bytes_max => {
+            reply_limit::pass(worker, stand_in, blocked.command, blocked.request.as_request())
+        }
         result => result,
     };
     if let Err(error) = result {

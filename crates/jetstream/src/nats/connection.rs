@@ -1,6 +1,7 @@
 //! The connection to NATS: opens the log, makes it if there is none, and keeps the thread on which everything of NATS
 //! runs. Knows when a log must not be used; refuses to know what is in it.
 
+use super::alarm::Alarm;
 use super::checks::{self, Finding, Requirements};
 use super::members::{Announcement, Members};
 use super::objects::NatsObjects;
@@ -206,6 +207,7 @@ async fn open(options: NatsOptions, runtime: tokio::runtime::Handle) -> Result<N
         runtime,
         ticking: Mutex::default(),
         unknown_since: Mutex::default(),
+        alarm: Alarm::start(),
     });
     let began = Instant::now();
     let (id, bucket) = loop {

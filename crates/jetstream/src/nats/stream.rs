@@ -100,6 +100,10 @@ impl Stream for NatsStream {
         self.connection.ticking.lock().push(ticking);
     }
 
+    fn tick_after(&self, after: Duration, ticking: Weak<dyn Tick>) {
+        self.connection.alarm.set(after, ticking);
+    }
+
     fn pause(&self) {
         std::thread::sleep(PAUSE);
     }
@@ -199,18 +203,12 @@ pub(super) async fn ask(connection: &Connection, what: &str, asked: &Value) -> R
     }
 }
 
-/// What the answer to an append says.
+/// What the answer to an append says. IMPORTANT: one with an error has a position, too: 0.
 fn appended(reply: &Value) -> Result<Appended, Unanswered> {
-    // IMPORTANT: first. Servers of a cluster put a position of 0 beside an error.
-    if reply.get("error").is_some() {
-        return match WRONG_LAST_SEQUENCE.contains(&error_number(reply)) {
-            true => Ok(Appended::Conflict),
-            false => Err(refused(reply)),
-        };
-    }
-    match reply.get("seq").and_then(Value::as_u64) {
-        Some(position) => Ok(Appended::At(position)),
-        None => Err(Unanswered::new("NATS has answered an append without a position")),
+    match (reply.get("error"), reply.get("seq").and_then(Value::as_u64)) {
+        (None, Some(position)) => Ok(Appended::At(position)),
+        (Some(_), _) if WRONG_LAST_SEQUENCE.contains(&error_number(reply)) => Ok(Appended::Conflict),
+        _ => Err(refused(reply)),
     }
 }
 

@@ -2,6 +2,7 @@
 //! writes is decided in the log alone.
 
 use super::keeper::Keeper;
+use super::members::{self, Address, HOST};
 use super::roles::Order;
 use crate::platform::clock::SystemClock;
 use anyhow::{Context, Result};
@@ -34,7 +35,7 @@ impl Cluster {
             log: log.id,
             partition: 0,
             member: log.member.clone(),
-            address: address(&log, settings),
+            address: address(&log, settings).line(),
             timing: Timing::DEFAULT,
         };
         let place = Arc::new(StreamPlace::new(membership, log.stream(), log.objects(), clock.clone()));
@@ -49,13 +50,13 @@ impl Cluster {
     pub(crate) fn begin(self: &Arc<Cluster>, keeper: &Arc<Keeper>) {
         let (said_of, cluster) = (keeper.clone(), self.clone());
         let say = move || {
-            let settings = &said_of.settings;
+            let Address { host, port, sentinel_port } = cluster.own_address(&said_of.settings);
             let is_writer = said_of.journal().is_some();
             Announcement {
                 id: cluster.log.member.clone(),
-                host: host(&cluster.log, settings),
-                port: settings.client_port(),
-                sentinel_port: 0,
+                host,
+                port,
+                sentinel_port,
                 is_writer,
                 epoch: said_of.journal().map_or_else(|| cluster.place.progress().epoch, |journal| journal.epoch().0),
                 sequence: if is_writer { said_of.tail() } else { said_of.roles.applied() },
@@ -125,6 +126,25 @@ impl Cluster {
         self.members.list().into_iter().filter(|member| !member.said.is_writer).map(report).collect()
     }
 
+    /// Where this server is reached.
+    pub(super) fn own_address(&self, settings: &Settings) -> Address {
+        address(&self.log, settings)
+    }
+
+    /// The other servers. For one that follows, the one of the newest epoch is the writer; one that writes knows none.
+    pub(super) fn others(&self, follows: bool) -> Vec<members::Member> {
+        let listed = self.members.list();
+        let newest =
+            listed.iter().filter(|member| follows && member.said.is_writer).map(|member| member.said.epoch).max();
+        let report = |Member { said, heard }: Member| members::Member {
+            is_writer: said.is_writer && newest == Some(said.epoch),
+            address: Address { host: said.host, port: said.port, sentinel_port: said.sentinel_port },
+            sequence: said.sequence,
+            heard,
+        };
+        listed.into_iter().map(report).collect()
+    }
+
     /// What a follower knows of the writer, and the newest batch of that.
     pub(super) fn writer(&self) -> (WriterReport, u64) {
         let writers = self.members.list().into_iter().filter(|member| member.said.is_writer);
@@ -151,20 +171,18 @@ impl Cluster {
     }
 }
 
-/// Where clients reach this server: its name or address, as others see it.
-fn host(log: &NatsLog, settings: &Settings) -> String {
-    let bound = settings.bind();
-    let only: Vec<&str> = bound.split_whitespace().map(|address| address.trim_start_matches('-')).collect();
-    let any = |address: &&str| matches!(*address, "*" | "0.0.0.0" | "::" | "::*");
-    match only.as_slice() {
+/// Where this server is reached: as it is announced, or bound to, or else as NATS sees it.
+fn address(log: &NatsLog, settings: &Settings) -> Address {
+    let (bound, announced) = (settings.bind(), settings.announced_host());
+    let bound: Vec<&str> = bound.split_whitespace().map(|address| address.trim_start_matches('-')).collect();
+    let is_any = |address: &&str| matches!(*address, "*" | "0.0.0.0" | "::" | "::*");
+    let host = match bound.as_slice() {
+        _ if !announced.is_empty() => announced.to_string(),
         // It is reached nowhere else.
-        [first, ..] if !only.iter().any(|address| any(address)) && !first.is_empty() => (*first).to_owned(),
-        _ => log.local_address().map_or_else(|| "127.0.0.1".to_owned(), |address| address.to_string()),
-    }
-}
-
-fn address(log: &NatsLog, settings: &Settings) -> String {
-    format!("{} {}", host(log, settings), settings.client_port())
+        [first, ..] if !bound.iter().any(is_any) => (*first).to_owned(),
+        _ => log.local_address().map_or_else(|| HOST.to_owned(), |address| address.to_string()),
+    };
+    Address { host, port: settings.announced_port(), sentinel_port: settings.sentinel_port() }
 }
 
 /// How the settings say that NATS is reached, and what it has to be like.

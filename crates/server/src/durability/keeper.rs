@@ -1,6 +1,7 @@
 //! The journal as workers and commands need it: its state, what is recorded, and which workers are notified when it
 //! moves. Refuses to know what an effect means, and how a log is stored. Snapshots are taken in `snapshot_thread`.
 
+use super::members::Address;
 use super::progress::JournalProgress;
 use super::roles::Roles;
 use super::snapshots::Snapshots;
@@ -608,7 +609,19 @@ impl Persistence for Keeper {
     }
 
     fn replication(&self) -> Replication {
-        self.roles.report(unix_ms(), || self.tail())
+        let accepts_writes = match self.state() {
+            JournalState::Off | JournalState::Starting | JournalState::Sound => self.loading.lock().is_none(),
+            // It has failed, and clients that ask for the writer have nowhere else to go.
+            JournalState::StartFailed | JournalState::Failed | JournalState::Restarting => true,
+            JournalState::Closing | JournalState::Fenced | JournalState::Following => false,
+        };
+        // One whose lease has ended may not be the writer any more.
+        let accepts_writes = accepts_writes && self.journal().is_none_or(|journal| journal.may_answer());
+        let own = match self.roles.cluster() {
+            Some(cluster) => cluster.own_address(&self.settings),
+            None => Address::announced(&self.settings),
+        };
+        self.roles.report(unix_ms(), own, accepts_writes, self.tail())
     }
 
     fn cluster(&self) -> Option<ClusterReport> {

@@ -10,14 +10,23 @@
 //!                                                 acknowledged what is in no log: it must not be fenced
 //! HANDOVER TOLD     the same, after TAKE          REFUSED if FAILOVER was aborted or its time is over
 //! DONE              it writes now
+//! AS host port      where it is reached, and         MEMBER host port sentinel-port role sequence silent-ms: the writer, or
+//!    sentinel-port  where it answers as a            another follower; MEMBERS number: so many were listed, and there are
+//!                   Sentinel                         no others
+//! FAILOVER          do what FAILOVER does            NOFAILOVER why
+//!                                                 RESIGNED        the writer follows another one from now on
 //! RETIRE            end, and give me the sockets  LISTENERS, with the sockets that it listens on; LISTENERS TLS number,
 //!                                                 if that many of them, the last ones, speak TLS
 //! ```
 //!
+//! Lines that an older version does not know: a follower ignores them, and a writer ends the connection. So a follower says
+//! AS and FAILOVER only to a writer that lists members.
+//!
 //! A follower reads the files whether or not the writer answers here.
 
 use super::keeper::Keeper;
-use super::roles::{HOST, HandOverRefusal, Order};
+use super::members::{Address, HOST, MEMBERS_MAX, Member};
+use super::roles::{HandOverRefusal, Order};
 use crate::platform::clock::unix_ms;
 use crate::platform::sockets::ListeningSocket;
 use engine::clients::Peer;
@@ -42,6 +51,8 @@ const SOCKET: &str = "holdfast.sock";
 /// How often a follower says how far it is, while that changes, and otherwise.
 const TELL_EVERY: Duration = Duration::from_millis(5);
 const TELL_AT_LEAST_EVERY: Duration = Duration::from_millis(500);
+/// How often a writer tells a follower how far the others are, at most.
+const MEMBERS_EVERY: Duration = Duration::from_millis(500);
 /// A socket takes no shorter timeout for no timeout.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 /// How long the other side may take for a line.
@@ -217,16 +228,22 @@ fn serve_follower(keeper: &Keeper, stream: UnixStream) -> io::Result<()> {
     let mut link = Link::new(stream)?;
     let (tell, told) = mpsc::channel();
     let mut listed: Option<Listed<'_>> = None;
+    let mut members = MembersTold::default();
     let since = keeper.roles.changes();
     while !keeper.roles.follows() && keeper.roles.changes() == since {
         if told.try_recv().is_ok() {
             link.say("TAKE")?;
         }
+        if let Some(Listed { number, .. }) = &listed {
+            members.tell(keeper, &mut link, *number)?;
+        }
         let Some(line) = link.hear(LOOK_EVERY)? else { continue };
         if let Some(port) = number(&line, "FOLLOW") {
             let number = keeper.roles.add_follower(port, tell.clone());
             listed = Some(Listed { keeper, number, shown: Shown::new(keeper, &link, Peer::Replica, port) });
-            link.say(&format!("WRITER {}", keeper.settings.client_port()))?;
+            // IMPORTANT: before the port alone. A follower must not take the two for two writers.
+            members.tell(keeper, &mut link, number)?;
+            link.say(&format!("WRITER {}", keeper.settings.announced_port()))?;
         } else if let Some(applied) = number(&line, "AT") {
             if let Some(Listed { number, shown, .. }) = &listed {
                 shown.iter().for_each(Shown::note_active);
@@ -234,6 +251,12 @@ fn serve_follower(keeper: &Keeper, stream: UnixStream) -> io::Result<()> {
                 keeper.notify_workers();
             }
             link.say(&format!("TAIL {}", keeper.tail()))?;
+        } else if let (Some(address), Some(listed)) = (line.strip_prefix("AS ").and_then(Address::parse), &listed) {
+            keeper.roles.set_follower_address(listed.number, address);
+        } else if line == "FAILOVER" && listed.is_some() {
+            if let Err(reason) = keeper.roles.fail_over() {
+                link.say(&format!("NOFAILOVER {reason}"))?;
+            }
         } else if line == "HANDOVER TOLD" && !keeper.roles.accept_hand_over() {
             return link.say("REFUSED the failover was aborted, or its time is over");
         } else if line.starts_with("HANDOVER") {
@@ -244,7 +267,30 @@ fn serve_follower(keeper: &Keeper, stream: UnixStream) -> io::Result<()> {
             return Err(ErrorKind::InvalidData.into());
         }
     }
-    Ok(())
+    if keeper.roles.follows() { link.say("RESIGNED") } else { Ok(()) }
+}
+
+/// What a writer has told a follower of the others.
+#[derive(Default)]
+struct MembersTold {
+    changes: Option<u64>,
+    at: Option<Instant>,
+}
+
+impl MembersTold {
+    /// Tells it if others have come or gone, and now and then how far they are.
+    fn tell(&mut self, keeper: &Keeper, link: &mut Link, number: u64) -> io::Result<()> {
+        let since = self.changes.filter(|_| self.at.is_some_and(|at| at.elapsed() < MEMBERS_EVERY));
+        let own = Address::announced(&keeper.settings);
+        let Some((members, changes)) = keeper.roles.members_for(number, own, keeper.tail(), since) else {
+            return Ok(());
+        };
+        for member in &members {
+            link.say(&format!("MEMBER {}", member.line()))?;
+        }
+        (self.changes, self.at) = (Some(changes), Some(Instant::now()));
+        link.say(&format!("MEMBERS {}", members.len()))
+    }
 }
 
 /// Hands the log over, and takes it back if the follower is gone before it has begun to write.
@@ -323,10 +369,12 @@ pub(super) fn connect(keeper: &Arc<Keeper>, place: &Arc<dyn LogPlace>) {
 
 fn follow(keeper: &Keeper, place: &dyn LogPlace) -> io::Result<()> {
     let mut link = open(place)?;
-    link.say(&format!("FOLLOW {}", keeper.settings.client_port()))?;
+    keeper.roles.begin_link();
+    link.say(&format!("FOLLOW {}", keeper.settings.announced_port()))?;
     let (mut told, mut told_at, mut heard_at) = (None, Instant::now(), Instant::now());
     let since = keeper.roles.changes();
     let mut shown: Option<Shown> = None;
+    let mut members = MembersHeard::default();
     while keeper.roles.follows() && keeper.roles.changes() == since {
         let applied = keeper.roles.applied();
         let elapsed = told_at.elapsed();
@@ -335,10 +383,21 @@ fn follow(keeper: &Keeper, place: &dyn LogPlace) -> io::Result<()> {
             link.say(&format!("AT {applied}"))?;
             (told, told_at) = (Some(applied), Instant::now());
         }
+        members.answer(keeper, &mut link)?;
         if let Some(line) = link.hear(TELL_EVERY.saturating_sub(told_at.elapsed()).max(SHORTEST_WAIT))? {
-            if line == "TAKE" {
-                tracing::info!("the writer asks this server to take over");
-                keeper.roles.give(Order::Take);
+            match line.as_str() {
+                "TAKE" => {
+                    tracing::info!("the writer asks this server to take over");
+                    keeper.roles.give(Order::Take);
+                }
+                "RESIGNED" => {
+                    keeper.roles.writer_resigned();
+                    return Ok(());
+                }
+                _ => members.hear(keeper, &line),
+            }
+            if let Some(reason) = line.strip_prefix("NOFAILOVER ") {
+                tracing::warn!(%reason, "the writer was asked for a failover, and refuses");
             }
             let port = number(&line, "WRITER");
             if let Some(port) = port {
@@ -354,6 +413,46 @@ fn follow(keeper: &Keeper, place: &dyn LogPlace) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// What a follower is told of the other members of its log, and what it answers.
+#[derive(Default)]
+struct MembersHeard {
+    /// Those of a list that is not complete yet.
+    members: Vec<Member>,
+    /// The writer lists members.
+    are_listed: bool,
+    /// Where this follower has said that it is reached.
+    said: Option<Address>,
+}
+
+impl MembersHeard {
+    fn hear(&mut self, keeper: &Keeper, line: &str) {
+        if let Some(member) = line.strip_prefix("MEMBER ").and_then(Member::parse) {
+            if self.members.len() < MEMBERS_MAX {
+                self.members.push(member);
+            }
+        } else if let Some(count) = number::<usize>(line, "MEMBERS") {
+            let members = std::mem::take(&mut self.members);
+            if members.len() == count {
+                self.are_listed = true;
+                keeper.roles.hear_of_members(members);
+            }
+        }
+    }
+
+    /// Says where this follower is reached, if that has changed, and passes on that it was asked for a failover.
+    fn answer(&mut self, keeper: &Keeper, link: &mut Link) -> io::Result<()> {
+        if !self.are_listed {
+            return Ok(());
+        }
+        let own = Address::announced(&keeper.settings);
+        if self.said.as_ref() != Some(&own) {
+            link.say(&format!("AS {}", own.line()))?;
+            self.said = Some(own);
+        }
+        if keeper.roles.take_failover_request() { link.say("FAILOVER") } else { Ok(()) }
+    }
 }
 
 /// A log that its writer has handed over. If it is dropped before [`Handed::done`], the writer takes the log back.

@@ -5,6 +5,7 @@ mod keeper;
 mod links;
 mod load;
 mod log_url;
+mod members;
 mod progress;
 mod role_thread;
 mod roles;

@@ -2,8 +2,9 @@
 //! role were asked for. Refuses to know how a role is changed (`role_thread`) and how the two sides talk (`links`).
 
 use super::cluster::Cluster;
+use super::members::{Address, HOST, MEMBERS_MAX, Member};
 use crate::platform::sockets::ListeningSocket;
-use engine::persistence::{FollowerReport, Replication, Role, RoleChange, WriterReport};
+use engine::persistence::{FollowerReport, MemberReport, Replication, Role, RoleChange, WriterReport};
 use locks::{Condvar, Mutex, rank};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
@@ -39,6 +40,12 @@ struct State {
     writer: KnownWriter,
     followers: BTreeMap<u64, KnownFollower>,
     last_follower: u64,
+    /// How often a follower has come, gone, or changed its address.
+    followers_changed: u64,
+    /// Of a follower: the other followers, as the writer has listed them.
+    peers: Vec<Member>,
+    /// Of a follower: the writer is to be asked for a hand-over.
+    wants_failover: bool,
     /// A follower was told to take over, until then.
     hands_over_until: Option<Instant>,
 }
@@ -66,23 +73,23 @@ pub(super) enum HandOverRefusal {
 /// What a follower knows of its writer.
 #[derive(Default)]
 struct KnownWriter {
-    port: u16,
+    /// Its port is 0 while nothing is known of it.
+    address: Address,
     is_connected: bool,
+    /// It lists members: it is no older version.
+    lists_members: bool,
     heard: Option<Instant>,
     tail: u64,
 }
 
 /// What a writer knows of a follower.
 struct KnownFollower {
-    port: u16,
+    address: Address,
     applied: u64,
     heard: Instant,
     /// Tells it to take over.
     tell: mpsc::Sender<()>,
 }
-
-/// Followers and writer are processes of one machine.
-pub(super) const HOST: &str = "127.0.0.1";
 
 impl Roles {
     pub(super) fn new() -> Roles {
@@ -121,6 +128,8 @@ impl Roles {
     pub(super) fn set_follows(&self, follows: bool) {
         let mut state = self.state.lock();
         state.writer = KnownWriter::default();
+        state.peers.clear();
+        state.wants_failover = false;
         state.hands_over_until = None;
         self.follows.store(follows, SeqCst);
         self.changes.fetch_add(1, SeqCst);
@@ -150,15 +159,41 @@ impl Roles {
         self.applied.load(Relaxed)
     }
 
-    /// For ROLE and INFO; `tail` is the newest batch of a writer.
-    pub(super) fn report(&self, now_ms: u64, tail: impl FnOnce() -> u64) -> Replication {
+    /// For ROLE, INFO and the Sentinel port. `own` is what this server tells of itself, with its newest batch if it writes.
+    pub(super) fn report(&self, now_ms: u64, own: Address, accepts_writes: bool, tail: u64) -> Replication {
         let state = self.state.lock();
         let silent_ms = |heard: Instant| heard.elapsed().as_millis() as u64;
         let hands_over = state.hands_over_until.is_some_and(|until| Instant::now() < until);
-        if !self.follows() {
+        let follows = self.follows();
+        let sequence = if follows { self.applied() } else { tail };
+        let own = MemberReport {
+            host: own.host,
+            port: own.port,
+            sentinel_port: own.sentinel_port,
+            is_writer: !follows && accepts_writes,
+            is_self: true,
+            sequence,
+            silent_ms: 0,
+        };
+        let report = |member: Member| MemberReport {
+            host: member.address.host,
+            port: member.address.port,
+            sentinel_port: member.address.sentinel_port,
+            is_writer: member.is_writer,
+            is_self: false,
+            sequence: member.sequence,
+            silent_ms: silent_ms(member.heard),
+        };
+        let others = match self.cluster() {
+            Some(cluster) => cluster.others(follows),
+            None if follows => state.seen_by_follower(),
+            None => state.seen_by_writer(None),
+        };
+        let members = std::iter::once(own).chain(others.into_iter().map(report)).collect();
+        if !follows {
             let report = |known: &KnownFollower| FollowerReport {
-                host: HOST.to_owned(),
-                port: known.port,
+                host: known.address.host.clone(),
+                port: known.address.port,
                 sequence: known.applied,
                 silent_ms: silent_ms(known.heard),
             };
@@ -166,31 +201,30 @@ impl Roles {
                 Some(cluster) => cluster.followers(),
                 None => state.followers.values().map(report).collect(),
             };
-            drop(state);
-            return Replication { role: Role::Writer { followers }, sequence: tail(), hands_over };
+            return Replication { role: Role::Writer { followers }, sequence, hands_over, members };
         }
-        let applied = self.applied();
-        let known = self.cluster().map(|cluster| cluster.writer());
-        let tail = known.as_ref().map_or(state.writer.tail, |(_, tail)| *tail);
-        let lag_batches = tail.saturating_sub(applied);
+        let in_cluster = self.cluster().map(|cluster| cluster.writer());
+        let tail = in_cluster.as_ref().map_or(state.writer.tail, |(_, tail)| *tail);
+        let lag_batches = tail.saturating_sub(sequence);
         let lag_ms = match lag_batches {
             0 => 0,
             _ => now_ms.saturating_sub(self.applied_time_ms.load(Relaxed)),
         };
         let is_loading = self.is_loading.load(Relaxed);
-        let writer = match known {
-            Some((known, _)) => WriterReport { is_loading, lag_batches, lag_ms, ..known },
+        let known = &state.writer;
+        let writer = match in_cluster {
+            Some((writer, _)) => WriterReport { is_loading, lag_batches, lag_ms, ..writer },
             None => WriterReport {
-                host: HOST.to_owned(),
-                port: state.writer.port,
-                is_connected: state.writer.is_connected,
+                host: if known.address.host.is_empty() { HOST.to_owned() } else { known.address.host.clone() },
+                port: known.address.port,
+                is_connected: known.is_connected,
                 is_loading,
-                silent_ms: state.writer.heard.map_or(0, silent_ms),
+                silent_ms: known.heard.map_or(0, silent_ms),
                 lag_batches,
                 lag_ms,
             },
         };
-        Replication { role: Role::Follower(writer), sequence: applied, hands_over }
+        Replication { role: Role::Follower(writer), sequence, hands_over, members }
     }
 
     /// How many followers have applied a batch.
@@ -208,14 +242,24 @@ impl Roles {
         let number = state.last_number;
         match change {
             RoleChange::Promote => self.order(&mut state, Order::Promote { number }),
+            // It asks for the log itself.
+            RoleChange::HandOver { .. } if self.follows() && self.cluster().is_some() => {
+                self.order(&mut state, Order::Promote { number });
+            }
             RoleChange::HandOver { to, timeout_ms, .. } if let Some(cluster) = self.cluster() => {
                 cluster.name_successor(to.as_ref())?;
                 let patience = Duration::from_millis(timeout_ms.unwrap_or(HAND_OVER_MS));
                 state.hands_over_until = Some(Instant::now() + patience);
                 self.order(&mut state, Order::HandOver { answer: mpsc::channel().0 });
             }
+            RoleChange::HandOver { .. } if self.follows() => {
+                if !state.writer.is_connected || !state.writer.lists_members {
+                    return Err("the writer does not answer: REPLICAOF NO ONE makes a follower the writer".to_owned());
+                }
+                state.wants_failover = true;
+            }
             RoleChange::HandOver { to, timeout_ms, .. } => {
-                let is_meant = |known: &&KnownFollower| to.as_ref().is_none_or(|(_, port)| *port == known.port);
+                let is_meant = |known: &&KnownFollower| to.as_ref().is_none_or(|(_, port)| *port == known.address.port);
                 let chosen = state.followers.values().filter(is_meant).max_by_key(|known| known.applied);
                 let chosen = chosen.ok_or("FAILOVER requires connected replicas.")?;
                 chosen.tell.send(()).map_err(|_| "the replica has just disconnected")?;
@@ -280,26 +324,95 @@ impl Roles {
 
     // What the other side says.
 
+    /// A connection to a writer begins. It may be another version than the last one.
+    pub(super) fn begin_link(&self) {
+        self.state.lock().writer.lists_members = false;
+    }
+
     /// The writer has answered: where its clients reach it, and its newest batch.
     pub(super) fn hear_of_writer(&self, port: Option<u16>, tail: Option<u64>) {
         let mut state = self.state.lock();
         state.writer.is_connected = true;
         state.writer.heard = Some(Instant::now());
-        state.writer.port = port.unwrap_or(state.writer.port);
+        // One that lists members has said more of itself.
+        if let Some(port) = port.filter(|_| !state.writer.lists_members) {
+            state.writer.address = Address::of_port(port);
+        }
         state.writer.tail = tail.unwrap_or(state.writer.tail);
+    }
+
+    /// The writer has listed the members of its log, without this server.
+    pub(super) fn hear_of_members(&self, mut members: Vec<Member>) {
+        let mut state = self.state.lock();
+        if let Some(at) = members.iter().position(|member| member.is_writer) {
+            state.writer.address = members.swap_remove(at).address;
+            state.writer.lists_members = true;
+        }
+        state.peers = members;
+    }
+
+    /// The writer follows another one from now on.
+    pub(super) fn writer_resigned(&self) {
+        let mut state = self.state.lock();
+        let known = std::mem::take(&mut state.writer);
+        if known.address.port > 0 {
+            let heard = known.heard.unwrap_or_else(Instant::now);
+            state.peers.push(Member { address: known.address, is_writer: false, sequence: known.tail, heard });
+        }
     }
 
     pub(super) fn lose_writer(&self) {
         self.state.lock().writer.is_connected = false;
     }
 
+    /// True once after this follower was asked for a hand-over, which it has to ask the writer for.
+    pub(super) fn take_failover_request(&self) -> bool {
+        std::mem::take(&mut self.state.lock().wants_failover)
+    }
+
+    /// A follower asks for what FAILOVER does.
+    pub(super) fn fail_over(&self) -> Result<(), String> {
+        if self.state.lock().hands_over_until.is_some_and(|until| Instant::now() < until) {
+            return Err("FAILOVER already in progress.".to_owned());
+        }
+        self.request(RoleChange::HandOver { to: None, timeout_ms: None, force: false }).map(drop)
+    }
+
+    /// What a writer tells the follower with this number: itself and the other followers. `None` if that is what it was told
+    /// `since`, but for how far they are; else what to pass next time.
+    pub(super) fn members_for(
+        &self,
+        number: u64,
+        own: Address,
+        tail: u64,
+        since: Option<u64>,
+    ) -> Option<(Vec<Member>, u64)> {
+        let state = self.state.lock();
+        if since == Some(state.followers_changed) {
+            return None;
+        }
+        let own = Member { address: own, is_writer: true, sequence: tail, heard: Instant::now() };
+        let members = std::iter::once(own).chain(state.seen_by_writer(Some(number))).take(MEMBERS_MAX).collect();
+        Some((members, state.followers_changed))
+    }
+
     /// A follower has connected. Returns its number.
     pub(super) fn add_follower(&self, port: u16, tell: mpsc::Sender<()>) -> u64 {
         let mut state = self.state.lock();
         state.last_follower += 1;
-        let number = state.last_follower;
-        state.followers.insert(number, KnownFollower { port, applied: 0, heard: Instant::now(), tell });
+        state.followers_changed += 1;
+        let (number, address) = (state.last_follower, Address::of_port(port));
+        state.followers.insert(number, KnownFollower { address, applied: 0, heard: Instant::now(), tell });
         number
+    }
+
+    /// A follower has said where it is reached.
+    pub(super) fn set_follower_address(&self, number: u64, address: Address) {
+        let mut state = self.state.lock();
+        if let Some(known) = state.followers.get_mut(&number) {
+            known.address = address;
+            state.followers_changed += 1;
+        }
     }
 
     pub(super) fn hear_of_follower(&self, number: u64, applied: u64) {
@@ -309,7 +422,35 @@ impl Roles {
     }
 
     pub(super) fn remove_follower(&self, number: u64) {
-        self.state.lock().followers.remove(&number);
+        let mut state = self.state.lock();
+        state.followers.remove(&number);
+        state.followers_changed += 1;
+    }
+}
+
+impl State {
+    /// The members of the log that a writer knows beside itself, but for one.
+    fn seen_by_writer(&self, without: Option<u64>) -> Vec<Member> {
+        let others = self.followers.iter().filter(|(number, _)| Some(**number) != without);
+        let member = |(_, known): (&u64, &KnownFollower)| Member {
+            address: known.address.clone(),
+            is_writer: false,
+            sequence: known.applied,
+            heard: known.heard,
+        };
+        others.map(member).collect()
+    }
+
+    /// The members of the log that a follower knows beside itself.
+    fn seen_by_follower(&self) -> Vec<Member> {
+        let known = &self.writer;
+        let writer = known.heard.filter(|_| known.address.port > 0).map(|heard| Member {
+            address: known.address.clone(),
+            is_writer: true,
+            sequence: known.tail,
+            heard,
+        });
+        writer.into_iter().chain(self.peers.iter().cloned()).collect()
     }
 }
 

@@ -388,7 +388,7 @@ fn take(stream: tokio::net::TcpStream, peer: SocketAddr, tls: Option<&CurrentTls
 }
 
 /// The reply to clients from other machines while there is no password.
-const DENIED: &[u8] = b"-DENIED Holdfast is running in protected mode: it has no password and takes connections from this \
+pub(crate) const DENIED: &[u8] = b"-DENIED Holdfast is running in protected mode: it has no password and takes connections from this \
 machine only. To connect from elsewhere, set a password (requirepass), or turn protected-mode off if the network is safe.\r\n";
 
 /// Says why a connection is not taken. With TLS nothing is said: there are no keys yet to say it with.

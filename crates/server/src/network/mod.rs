@@ -24,5 +24,8 @@ mod turn_tests;
 mod turns;
 mod worker;
 
-pub(crate) use listeners::{Listeners, addresses, bind, listen, listen_and_assign};
+pub(crate) use listeners::{DENIED, Listeners, addresses, bind, listen, listen_and_assign};
+pub(crate) use stream::Stream;
+pub(crate) use tls_settings::CurrentTls;
+pub(crate) use transport::Transport;
 pub(crate) use worker::start_workers;

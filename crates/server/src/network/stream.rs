@@ -24,18 +24,18 @@ pub(crate) struct DetachedStream {
 
 impl Stream {
     /// The stream of a new connection without TLS, on the thread of its worker.
-    pub(super) fn plain(socket: std::net::TcpStream) -> Result<Stream> {
+    pub(crate) fn plain(socket: std::net::TcpStream) -> Result<Stream> {
         Ok(Stream::Plain(TcpStream::attach(socket)?))
     }
 
     /// The stream of a new connection with TLS, on the thread of its handshake.
-    pub(super) fn with_tls(socket: std::net::TcpStream, context: &tls::Context) -> Result<Stream> {
+    pub(crate) fn with_tls(socket: std::net::TcpStream, context: &tls::Context) -> Result<Stream> {
         let session = context.accept().map_err(Error::other)?;
         Stream::attach(DetachedStream { socket, tls: Some((session, 0)) })
     }
 
     /// Continues the handshake. Ready when it has succeeded, with the users that the peer's certificate names, or failed.
-    pub(super) fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<Result<Vec<String>>> {
+    pub(crate) fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<Result<Vec<String>>> {
         match self {
             Stream::Plain(_) => Poll::Ready(Ok(Vec::new())),
             Stream::Tls(stream) => stream.poll_handshake(cx),

@@ -12,7 +12,7 @@ use tls::{ClientCertificates, Context, LoadError, Options, UserField};
 pub(crate) struct CurrentTls(ArcSwapOption<Context>);
 
 impl CurrentTls {
-    pub(super) fn get(&self) -> Option<Arc<Context>> {
+    pub(crate) fn get(&self) -> Option<Arc<Context>> {
         self.0.load_full()
     }
 

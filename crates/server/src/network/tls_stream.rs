@@ -22,7 +22,7 @@ thread_local! {
     static ENCRYPTED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-pub(super) struct TlsStream {
+pub(crate) struct TlsStream {
     pub(super) socket: TcpStream,
     pub(super) session: Session,
     /// So many bytes of the next `send` are encrypted already, and wait in the session: the socket did not take them. They

@@ -85,6 +85,12 @@ impl engine::Clock for SystemClock {
 
     fn adjust(&self) {
         let unix_ns = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+        if self.log.mode.load(Relaxed) == WRITES {
+            // IMPORTANT: a clock that is set back does not take the time of the log back. Followers have the later one: a key
+            // that is alive here would have expired there.
+            let (unix_us, monotonic_ns) = engine::Clock::both(self);
+            self.log.base_us.fetch_max(unix_us.saturating_sub(monotonic_ns / 1000), Relaxed);
+        }
         self.epoch_ns.store(unix_ns.saturating_sub(self.monotonic_ns()), Relaxed);
     }
 }
@@ -142,6 +148,13 @@ mod tests {
         assert!(clock.now_ms() >= ahead_ms && clock.now_ms() < ahead_ms + 60_000);
         clock.allow(ahead_ms - 10);
         assert_eq!(clock.now_ms(), ahead_ms - 10);
+        // The clock was ahead by an hour, and is set right: the log's time goes on from where it was.
+        clock.begin(now_ms, now_ms + 60_000);
+        clock.epoch_ns.fetch_add(3_600_000_000_000, Relaxed);
+        assert_eq!(clock.now_ms(), now_ms + 60_000);
+        clock.adjust();
+        clock.allow(now_ms + 120_000);
+        assert!(clock.now_ms() >= now_ms + 60_000 && clock.now_ms() < now_ms + 120_000);
         // It was behind.
         clock.begin(now_ms - 3_600_000, now_ms + 60_000);
         assert!(clock.now_ms() >= now_ms);

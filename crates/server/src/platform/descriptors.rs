@@ -8,17 +8,17 @@ const RESERVED: u64 = 32;
 /// Descriptors that a thread's runtime needs.
 const PER_THREAD: u64 = 4;
 
-/// Descriptors that are no client's with so many worker threads and connections of operators.
-fn reserved(threads: usize, admin_connections: usize) -> u64 {
-    // Beside the workers there are the thread that listens, that of TLS handshakes, and that of operators.
-    let more = if admin_connections > 0 { 3 } else { 2 };
-    RESERVED + PER_THREAD * (threads as u64 + more) + admin_connections as u64
+/// Descriptors that are no client's with so many worker threads and connections to other ports.
+fn reserved(threads: usize, other_connections: usize) -> u64 {
+    // Beside the workers there are the thread that listens, that of TLS handshakes, and those of the other ports.
+    let more = if other_connections > 0 { 4 } else { 2 };
+    RESERVED + PER_THREAD * (threads as u64 + more) + other_connections as u64
 }
 
 /// Raises the limit of open files as far as that many clients need and the operating system allows. Returns for how
 /// many there is room, never more than were asked for.
-pub(crate) fn make_room_for(clients: u64, threads: usize, admin_connections: usize) -> u64 {
-    let reserved = reserved(threads, admin_connections);
+pub(crate) fn make_room_for(clients: u64, threads: usize, other_connections: usize) -> u64 {
+    let reserved = reserved(threads, other_connections);
     let wanted = clients.saturating_add(reserved);
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_some_and(|current| current < wanted) {

@@ -5,7 +5,7 @@ use std::backtrace::Backtrace;
 use std::io::IsTerminal;
 use std::panic::PanicHookInfo;
 use std::sync::Arc;
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{LevelFilter, filter_fn};
 use tracing_subscriber::prelude::*;
 use tracing_subscriber::reload;
 
@@ -22,7 +22,9 @@ impl LogLevelHandle {
 /// Begins to log, as text or as one JSON object a line.
 pub(crate) fn start(level: LogLevel, json: bool) -> LogLevelHandle {
     let (filter_layer, handle) = reload::Layer::new(filter(level));
-    let registry = tracing_subscriber::registry().with(filter_layer);
+    // What happens to the connection to NATS is logged here, in our words.
+    let ours = filter_fn(|found| !found.target().starts_with("async_nats") || *found.level() <= tracing::Level::WARN);
+    let registry = tracing_subscriber::registry().with(filter_layer).with(ours);
     let lines = tracing_subscriber::fmt::layer().with_target(false).with_writer(std::io::stderr);
     // A second start in one process (tests) keeps the first subscriber.
     let _ = match json {

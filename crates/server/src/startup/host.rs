@@ -7,6 +7,7 @@ use crate::network::Listeners;
 use crate::platform::logging::LogLevelHandle;
 use crate::platform::usage::{cpu_seconds, resident_bytes};
 use crate::platform::{allocator, descriptors, threads};
+use crate::sentinel;
 use engine::clients::pause::PauseMode;
 use engine::host::{CpuTime, Host, MemoryUse, SaveOnExit, Shutdown};
 use engine::persistence::journal_state::JournalState;
@@ -166,7 +167,8 @@ impl Host for Process {
         let has = |wanted: &str| names.contains(&wanted);
         if has("maxclients") {
             let wanted = self.settings.maxclients();
-            let room = descriptors::make_room_for(wanted, self.threads, operators::connections_max(&self.settings));
+            let others = operators::connections_max(&self.settings) + sentinel::connections_max(&self.settings);
+            let room = descriptors::make_room_for(wanted, self.threads, others);
             if room < wanted {
                 let text = "The operating system is not able to handle the specified number of clients, try with";
                 return Err(("maxclients", format!("{text} {room}")));

@@ -10,6 +10,7 @@ use crate::platform::clock::{SystemClock, unix_s};
 use crate::platform::logging::{self, LogLevelHandle};
 use crate::platform::sockets::ListeningSocket;
 use crate::platform::{allocator, descriptors, huge_pages};
+use crate::sentinel;
 use anyhow::{Context, Result, anyhow, ensure};
 use engine::NamedUsers;
 use engine::background::Sweeper;
@@ -74,6 +75,7 @@ pub(crate) fn run(loaded: Loaded, beginning: Beginning) -> Result<()> {
     keeper.set_loading(Loading { since_s: unix_s(), total_bytes: 0, loaded_bytes: 0, left_s: 0 });
     // IMPORTANT: not before it is loading, or a probe could find it ready.
     operators::start(&engine, beginning)?;
+    sentinel::start(&engine, listeners.tls(), upgrades)?;
     start_script_threads(&engine, threads)?;
     let swept = loaded.tables.sweepers.iter().map(|sweeper| sweeper.index.clone()).collect();
     start_background_thread(&engine, background_metrics(threads), loaded.tables.sweepers)?;
@@ -391,7 +393,11 @@ fn full_path(settings: &Settings, dir: &Path) -> Result<PathBuf> {
 /// Each client needs a file descriptor: lowers `maxclients` to as many as there is room for.
 fn make_room_for_clients(settings: &Settings, threads: usize) -> Result<()> {
     let wanted = settings.maxclients();
-    let clients = descriptors::make_room_for(wanted, threads, operators::connections_max(settings));
+    let clients = descriptors::make_room_for(
+        wanted,
+        threads,
+        operators::connections_max(settings) + sentinel::connections_max(settings),
+    );
     ensure!(clients > 0, "the limit of open files (ulimit -n) is too low for the server and a single client");
     if clients < wanted {
         tracing::warn!(clients, "maxclients is lowered: the limit of open files (ulimit -n) allows no more");

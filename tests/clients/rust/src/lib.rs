@@ -3,6 +3,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod pair;
+
 use std::env;
 use std::io::{Write, stderr};
 use std::sync::{Mutex, MutexGuard, PoisonError};

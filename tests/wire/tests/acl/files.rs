@@ -211,6 +211,8 @@ fn a_limit_that_makes_no_sense_is_refused() {
         ("limit:in=mb", "The limit must be a number of bytes such as 10mb, 0 for none"),
         ("limit:memory=1tb", "The limit must be a number of bytes such as 10mb, 0 for none"),
         ("limit:reply=1023", "The limit must be at least 1kb, or 0 for none"),
+        ("limit:memory=1", "The limit must be at least 128kb, or 0 for none"),
+        ("limit:memory=131071", "The limit must be at least 128kb, or 0 for none"),
         // They are the user's, not a selector's.
         ("(limit:ops=1)", "Syntax error"),
     ] {

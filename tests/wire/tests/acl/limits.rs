@@ -5,41 +5,12 @@
 
 use wire::{Connection, Random, Reply};
 
-use crate::support::{Own, allowed, eventually, ok};
+use crate::support::{Own, allowed, eventually, ok, run_into_debt, send_delayed, usage};
 
 const FULL: &str = "-LIMIT max number of clients of this user reached";
 const LONG: &str = "-LIMIT the reply is longer than this user may get (limit:reply)";
 const MEMORY: &str =
     "-LIMIT the clients of this user hold as much memory in buffers and transactions as they may (limit:memory)";
-
-/// A number of ACL USAGE.
-fn usage(admin: &mut Connection, user: &str, field: &str) -> i64 {
-    let reply = admin.run(&format!("ACL USAGE {user}"));
-    let fields = reply.items()[0].items();
-    assert_eq!((fields[0].text(), fields[1].text()), ("user", user));
-    let of = |fields: &[Reply], name: &str| {
-        let at = fields.iter().step_by(2).position(|field| field.text() == name);
-        fields[2 * at.unwrap_or_else(|| panic!("{name} in {reply}")) + 1].clone()
-    };
-    match field.strip_prefix("refused-") {
-        Some(limit) => of(of(fields, "refused").items(), limit).integer(),
-        None => of(fields, field).integer(),
-    }
-}
-
-/// Makes the user of a connection owe more than it can pay back while a test runs.
-fn run_into_debt(connection: &mut Connection) {
-    let script = "for i = 1, 50000 do redis.call('GET', 'none') end return 1";
-    assert_eq!(connection.run_args(&["EVAL", script, "0"]).integer(), 1);
-}
-
-/// Sends a request that is not answered yet, and waits until it is delayed.
-fn send_delayed(own: &mut Own, connection: &mut Connection, user: &str, line: &str) {
-    let before = usage(&mut own.admin, user, "delayed");
-    connection.queue_line(line);
-    connection.flush();
-    eventually("it is delayed", || usage(&mut own.admin, user, "delayed") > before);
-}
 
 #[test]
 fn clients_are_limited_by_whichever_way_they_come() {
@@ -318,15 +289,34 @@ fn a_long_reply_is_refused_unless_something_would_be_lost() {
         assert!(!own.admin.run_args(&["RPUSH", "list", &"x".repeat(1000)]).is_error());
     }
     // What only tells is refused, and nothing has changed.
-    for line in ["GET a", "MGET none a", "LRANGE list 0 -1", "ECHO", "EVAL \"return redis.call('GET', 'a')\" 0"] {
-        let line = if line == "ECHO" { format!("ECHO {}", "x".repeat(2500)) } else { line.to_owned() };
-        assert_eq!(bob.run(&line).to_string(), LONG, "{line}");
+    assert_eq!(own.admin.run_args(&["HSET", "hash", "f", &"x".repeat(2500)]).integer(), 1);
+    let (echo, gets) = (format!("ECHO {}", "x".repeat(2500)), format!("BITFIELD a{}", " GET u8 0".repeat(1000)));
+    let telling = [
+        "GET a",
+        "MGET none a",
+        "LRANGE list 0 -1",
+        &echo,
+        "EVAL \"return redis.call('GET', 'a')\" 0",
+        // These count as writes, and change nothing with these arguments.
+        "GETEX a",
+        "HGETEX hash FIELDS 1 f",
+        "SORT list ALPHA",
+        &gets,
+        "REG.SNAPSHOT KEYS 1 register",
+    ];
+    allowed(&mut own.admin, &format!("REG.PUT register 1 {}", "x".repeat(2500)));
+    for line in telling {
+        assert_eq!(bob.run(line).to_string(), LONG, "{line}");
     }
-    assert_eq!(usage(&mut own.admin, "bob", "refused-reply"), 5);
+    assert_eq!(usage(&mut own.admin, "bob", "refused-reply"), telling.len() as i64);
     assert_eq!(bob.run("LRANGE list 0 0").items().len(), 1);
     assert_eq!(bob.run("STRLEN a").integer(), 2501, "what follows is in step");
     assert_eq!(own.admin.run("GET a").bytes().len(), 2501, "nobody else has the limit");
     // What has changed something is told.
+    assert_eq!(bob.run("GETEX a EX 1000").bytes().len(), 2501);
+    assert_eq!(bob.run("HGETEX hash EX 1000 FIELDS 1 f").items()[0].bytes().len(), 2500);
+    assert_eq!(bob.run(&format!("{gets} INCRBY u8 8 1")).items().len(), 1001);
+    assert_eq!(own.admin.run("HTTL hash FIELDS 1 f").items()[0].integer(), 1000);
     assert_eq!(bob.run("GETDEL a").bytes().len(), 2501);
     assert_eq!(bob.run("LPOP list 3").items().len(), 3);
     let script = "redis.call('DEL', 'b') return string.rep('x', 3000)";
@@ -378,6 +368,14 @@ fn a_long_reply_on_an_index_is_refused() {
     assert_eq!(bob.run("IDX.RANGE idx -inf +inf").to_string(), LONG);
     assert_eq!(bob.run("ZCARD idx").integer(), 3000);
     assert_eq!(bob.run("ZRANGE idx 0 1").items().len(), 2);
+    // Those that change records are answered in full, also in a transaction and a script.
+    assert_eq!(bob.run("CLAIM 1 idx MAX 199 SET 1 at 5000 COUNT 200").items().len(), 200);
+    assert_eq!(bob.run("SWEEP idx BEFORE 400 SET 1 at 5000").items().len(), 200);
+    ok(&mut bob, "MULTI");
+    assert_eq!(bob.run("CLAIM 1 idx MAX 599 SET 1 at 5000 COUNT 200 KEYS").to_string(), "+QUEUED");
+    assert_eq!(bob.run("EXEC").items()[0].items().len(), 200);
+    let script = "return redis.call('CLAIM', 1, 'idx', 'MAX', 799, 'SET', 1, 'at', 5000, 'COUNT', 200, 'KEYS')";
+    assert_eq!(bob.run_args(&["EVAL", script, "0"]).items().len(), 200);
 }
 
 #[test]

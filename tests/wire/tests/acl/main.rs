@@ -7,6 +7,7 @@ mod files;
 mod limits;
 mod login;
 mod paths;
+mod rates;
 mod rules;
 mod support;
 mod sweepers;

@@ -1,7 +1,7 @@
 //! A server of its own for a test, because users are the server's.
 
 pub(crate) use crate::process::can_start_holdfast;
-use wire::{Connection, Server, fresh_dir};
+use wire::{Connection, Reply, Server, fresh_dir};
 
 pub(crate) struct Own {
     pub(crate) server: Server,
@@ -60,4 +60,33 @@ pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     panic!("never: {what}");
+}
+
+/// A number of ACL USAGE.
+pub(crate) fn usage(admin: &mut Connection, user: &str, field: &str) -> i64 {
+    let reply = admin.run(&format!("ACL USAGE {user}"));
+    let fields = reply.items()[0].items();
+    assert_eq!((fields[0].text(), fields[1].text()), ("user", user));
+    let of = |fields: &[Reply], name: &str| {
+        let at = fields.iter().step_by(2).position(|field| field.text() == name);
+        fields[2 * at.unwrap_or_else(|| panic!("{name} in {reply}")) + 1].clone()
+    };
+    match field.strip_prefix("refused-") {
+        Some(limit) => of(of(fields, "refused").items(), limit).integer(),
+        None => of(fields, field).integer(),
+    }
+}
+
+/// Makes the user of a connection owe more than it can pay back while a test runs.
+pub(crate) fn run_into_debt(connection: &mut Connection) {
+    let script = "for i = 1, 50000 do redis.call('GET', 'none') end return 1";
+    assert_eq!(connection.run_args(&["EVAL", script, "0"]).integer(), 1);
+}
+
+/// Sends a request that is not answered yet, and waits until it is delayed.
+pub(crate) fn send_delayed(own: &mut Own, connection: &mut Connection, user: &str, line: &str) {
+    let before = usage(&mut own.admin, user, "delayed");
+    connection.queue_line(line);
+    connection.flush();
+    eventually("it is delayed", || usage(&mut own.admin, user, "delayed") > before);
 }

@@ -434,6 +434,23 @@ fn what_refuses_writes_refuses_claims() {
     );
 }
 
+/// A script that has written is not refused in the middle, also behind a command that searches.
+#[test]
+fn a_script_that_claims_goes_on_when_memory_is_short() {
+    check(
+        r##"
+        # holdfast only
+        > IDX.CREATE due PREFIX 1 job: FIELD at
+        +OK
+        > HSET job:1 at 1
+        :1
+        # config maxmemory 1
+        > EVAL "redis.call('DEL', 'x') redis.call('CLAIM', 1, 'due', 'SET', 1, 'at', 2) return redis.call('SET', 'y', 1)" 0
+        +OK
+        "##,
+    );
+}
+
 #[test]
 fn lists_that_are_too_long_are_refused() {
     let words = |count: usize| (0..count).map(|number| format!(" w{number}")).collect::<String>();

@@ -8,6 +8,7 @@ mod crowd;
 mod handshakes;
 mod hostile;
 mod reload;
+mod sentinel;
 mod server;
 #[allow(dead_code, reason = "shared with the tests of the process, which use all of it")]
 #[path = "../process/support.rs"]

@@ -67,3 +67,31 @@ fn a_certificate_counts_for_the_clients_of_its_user() {
     drop(first);
     eventually("the place is free", || greeting(&bob) == "+PONG");
 }
+
+/// Whoever a certificate makes a user owes what that user owes, from the first request on.
+#[test]
+fn a_certificate_does_not_escape_the_rate_of_its_user() {
+    let arguments = ["--tls-auth-clients", "optional", "--tls-auth-clients-user", "CN"];
+    let Some(server) = TlsServer::start(&arguments) else { return };
+    let mut control = server.connect();
+    ok(&mut control, "ACL SETUSER bob on ~* +@all");
+    let bob = server.authority.issue("bob");
+    let mut first = server.client().showing(&bob).connect(server.tls_address).unwrap();
+    let mut second = server.client().showing(&bob).connect(server.tls_address).unwrap();
+    ok(&mut control, "ACL SETUSER bob limit:ops=1 limit:reply=1kb");
+    first.request_args(&[
+        "EVAL",
+        "for i = 1, 50000 do redis.call('GET', 'none') end return string.rep('x', 2000)",
+        "0",
+    ]);
+    assert!(first.read().to_string().starts_with("-LIMIT the reply is longer"));
+    second.request("SET a 1");
+    // The first request of a new one is the PING of the tests.
+    let tls_address = server.tls_address;
+    let client = server.client().showing(&bob);
+    let third = std::thread::spawn(move || client.connect(tls_address).unwrap().greeting.to_string());
+    eventually("both are delayed", || control.run("ACL USAGE bob").to_string().contains("\"delayed\", :2,"));
+    assert_eq!(control.run("EXISTS a").integer(), 0);
+    ok(&mut control, "ACL SETUSER bob resetlimits");
+    assert_eq!((second.read().to_string(), third.join().unwrap()), ("+OK".to_owned(), "+PONG".to_owned()));
+}

@@ -1,10 +1,11 @@
-"""The connections of a program to a server: those that requests share, and those that a request or a transaction has to itself
+"""The connections of a program to a server, or to the one of several that writes: those that requests share, and those that a request or a transaction has to itself
 for as long as it lasts. Knows redis-py, and refuses to know what is asked.
 
 A request that waits holds up no other one. A request that was sent and whose answer is lost is never sent again.
 """
 
 import weakref
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import redis.asyncio as redis
@@ -13,11 +14,13 @@ from redis.backoff import NoBackoff
 from redis.exceptions import ResponseError
 from redis.maint_notifications import MaintNotificationsConfig
 
-from ..errors import ClosedError, HoldfastError, ServerError, as_holdfast_error
-from ..patience import PAUSE_S, Deadline
+from ..addresses import split_url
+from ..errors import ClosedError, HoldfastError, ServerError, as_holdfast_error, refused_by_follower
+from ..patience import PAUSE_S, Deadline, pause_before_search_s
 from ..replies import Reply
 from ..request import Request
 from .runtime import Flag, drop, read_reply, sleep, take
+from .writer import WriterConnection, lead_to_writer
 
 T = TypeVar("T")
 
@@ -26,8 +29,21 @@ _CONNECTIONS_MAX = 2**31 - 1
 
 
 class Connections:
-    def __init__(self, url: str, response_timeout_ms: int, connections_max: int, options: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        url: str,
+        addresses: Sequence[str] | None,
+        response_timeout_ms: int,
+        writer_timeout_ms: int,
+        connections_max: int,
+        options: dict[str, Any],
+    ) -> None:
+        url, servers = split_url(url, addresses)
+        #: The program has named several servers, of which one writes.
+        self._has_several = bool(servers)
         self.response_timeout_ms = response_timeout_ms
+        #: How long a server that is away is waited for, at least.
+        self.patience_ms = max(response_timeout_ms, writer_timeout_ms) if servers else response_timeout_ms
         seconds = response_timeout_ms / 1000
         timeouts = {"socket_timeout": seconds, "socket_connect_timeout": seconds}
         ours = {
@@ -45,6 +61,8 @@ class Connections:
         #: For those that take what the server sends by itself, which RESP2 has no way for.
         self.attached = redis.ConnectionPool.from_url(url, max_connections=_CONNECTIONS_MAX, **given)
         self.attached.connection_kwargs["protocol"] = 3
+        if servers:
+            lead_to_writer(servers, [self._shared, self.own, self.attached])
         self.client = redis.Redis(connection_pool=self._shared)
         #: The server is a plain Redis, or is treated as one.
         self.is_plain = False
@@ -53,12 +71,14 @@ class Connections:
         self._closed = False
 
     async def ask(self, request: Request[T], patience_ms: int | None = None) -> T:
-        """Sends a command and reads its reply. If the server is not there, or still reads its data, tries for as long as the
-        request may take, or as `patience_ms` says."""
+        """Sends a command and reads its reply. If the server is not there, still reads its data, or is not the writer, tries for as
+        long as the request may take, or as `patience_ms` says."""
         if self.is_plain:
             request = request.on_plain_redis()
         pool = self.own if request.wait_ms > 0 else self._shared
-        deadline = Deadline(request.wait_ms or self.response_timeout_ms if patience_ms is None else patience_ms)
+        if patience_ms is None:
+            patience_ms = max(request.wait_ms, self.patience_ms) if self._has_several else request.wait_ms or self.patience_ms
+        deadline, tried = Deadline(patience_ms), 0
         while True:
             try:
                 connection = await self.take(pool)
@@ -73,7 +93,12 @@ class Connections:
                         raise
                 else:
                     return request.read(reply)
-            await sleep(PAUSE_S)
+            await self.pause(tried)
+            tried += 1
+
+    async def pause(self, tried: int) -> None:
+        """Between two tries to reach a server."""
+        await sleep(pause_before_search_s(tried) if self._has_several else PAUSE_S)
 
     async def take(self, pool: redis.ConnectionPool) -> redis.Connection:
         """A connection that is made, for the caller alone."""
@@ -90,7 +115,11 @@ class Connections:
         return await read_reply(connection, request.wait_ms, self.response_timeout_ms)
 
     def failure(self, error: Exception) -> Exception:
-        return ClosedError("the store is closed") if self._closed else as_holdfast_error(error)
+        return ClosedError("the store is closed") if self._closed else self.refusal(as_holdfast_error(error))
+
+    def refusal(self, error: Exception) -> Exception:
+        """An error of the server. What a follower refuses can be asked of the writer, if there are several servers."""
+        return self._has_several and refused_by_follower(error) or error
 
     async def close(self) -> None:
         """Ends all connections, and the requests on them."""
@@ -109,8 +138,10 @@ class Connections:
             return reply
         except ResponseError as error:
             answered = True
-            raise as_holdfast_error(error) from error
+            raise self.refusal(as_holdfast_error(error)) from error
         except Exception as error:
+            if isinstance(connection, WriterConnection):
+                connection.forget()
             raise self.failure(error) from error
         finally:
             if not answered or self._closed:

@@ -5,14 +5,17 @@ import asyncio
 import math
 from asyncio import Event as Flag
 from asyncio import Lock
-from collections.abc import Callable, Coroutine
-from typing import Any, cast
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeVar, cast
 
 import redis.asyncio as redis
 
 from ..replies import Reply
 
-__all__ = ["Flag", "Lock", "Messages", "Work", "drop", "is_set_within", "read_reply", "sleep", "start", "take"]
+__all__ = ["Flag", "Lock", "Messages", "Work", "ask_all", "drop", "is_set_within", "read_reply", "sleep", "start", "take"]
+
+A = TypeVar("A")
+I = TypeVar("I")
 
 #: What goes on in the background.
 Work = asyncio.Task[None]
@@ -33,6 +36,21 @@ async def is_set_within(flag: Flag, seconds: float) -> bool:
 def start(work: Callable[..., Coroutine[Any, Any, None]], *args: Any) -> Work:
     """Begins work in the background. The caller keeps what it returns: the event loop does not."""
     return asyncio.ensure_future(work(*args))
+
+
+async def ask_all(ask: Callable[[I], Coroutine[Any, Any, A]], items: Sequence[I], is_enough: Callable[[A], bool]) -> list[A]:
+    """Asks for all items at the same time. Returns the answers that have come when one is enough, or else all."""
+    pending = {asyncio.ensure_future(ask(item)) for item in items}
+    answers: list[A] = []
+    try:
+        while pending and not any(map(is_enough, answers)):
+            done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+            answers += [each.result() for each in done]
+        return answers
+    finally:
+        for each in pending:
+            each.cancel()
+        await asyncio.gather(*pending, return_exceptions=True)
 
 
 async def take(pool: redis.ConnectionPool) -> redis.Connection:

@@ -44,15 +44,21 @@ class Store(Operations):
         cls,
         url: str = "redis://127.0.0.1:6379",
         *,
+        addresses: Sequence[str] | None = None,
         response_timeout_ms: int = 10_000,
+        writer_timeout_ms: int = 30_000,
         connections_max: int = 50,
         plain: bool = False,
         **options: Any,
     ) -> "Store":
         """Connects, and asks the server whether it has Holdfast's commands. If the server is not up, tries for as long as a request may take, which is `response_timeout_ms` beside the
         wait that it asks for. At most `connections_max` requests that do not wait are under way at a time; others wait for their
-        turn. `plain` uses only commands that every Redis has. Further options are those of redis-py's connections: `protocol` is 3, or 2."""
-        store = cls(Connections(url, response_timeout_ms, connections_max, options))
+        turn. `plain` uses only commands that every Redis has.
+
+        With several hosts in the URL (`redis://a:6379,b:6379/0`), or with `addresses`, which are in the place of the URL's host, the store
+        finds the server that writes, and finds it again when another one has taken over. A request waits for a writer for up to
+        `writer_timeout_ms`; then it is a NoWriterError. Further options are those of redis-py's connections: `protocol` is 3, or 2."""
+        store = cls(Connections(url, addresses, response_timeout_ms, writer_timeout_ms, connections_max, options))
         try:
             await store.ask(Request([b"PING"], ok))
             store._connections.is_plain = plain or not await store._has_own_commands()

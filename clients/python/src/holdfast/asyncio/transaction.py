@@ -8,8 +8,8 @@ import redis.asyncio as redis
 from redis.exceptions import ConnectionError, RedisError, ResponseError
 
 from .. import replies
-from ..errors import ClosedError, ConflictError, HoldfastError, UnavailableError, as_holdfast_error
-from ..patience import PAUSE_S, Deadline, pause_after_conflict_s
+from ..errors import ClosedError, ConflictError, HoldfastError, NotWriterError, UnavailableError, as_holdfast_error
+from ..patience import Deadline, pause_after_conflict_s
 from ..request import Request
 from .connections import Connections
 from .operations import CellOperations, Operations
@@ -47,28 +47,32 @@ class ReadTransaction(CellOperations):
 
 
 async def transaction(connections: Connections, tries: int, body: Callable[[Transaction], Awaitable[T]]) -> T:
-    for tried in range(tries):
+    deadline, tried = Deadline(connections.patience_ms), 0
+    while tried < tries:
         if tried > 0:
             await sleep(pause_after_conflict_s(tried))
         link = await _begin(connections)
         try:
             try:
                 result = await body(Transaction(link))
+                # A body may have caught the error that has said it.
+                if not link.conflict and link.moved is None:
+                    await link.commit()
+                    return result
+                await link.roll_back()
             except Exception as error:
                 await link.roll_back()
-                if link.conflict:
-                    continue
-                if link.lost and isinstance(error, RedisError):
+                if link.conflict or link.moved is not None:
+                    pass
+                elif link.lost and isinstance(error, RedisError):
                     raise UnavailableError(f"the transaction's connection was lost: {error}") from error
-                raise
-            if link.conflict:
-                await link.roll_back()
-                continue
-            try:
-                await link.commit()
-            except ConflictError:
-                continue
-            return result
+                else:
+                    raise
+            # What another server has to run, because this one has ceased to be the writer, is not counted.
+            if link.moved is None:
+                tried += 1
+            elif deadline.has_passed():
+                raise link.moved
         finally:
             await link.release()
     raise ConflictError("CONFLICT", f"other clients changed what the transaction read, each of the {tries} times it was tried")
@@ -91,7 +95,7 @@ async def read_transaction(connections: Connections, body: Callable[[ReadTransac
 
 
 async def _begin(connections: Connections, *options: bytes) -> "_Link":
-    deadline = Deadline(connections.response_timeout_ms)
+    deadline, tried = Deadline(connections.patience_ms), 0
     while True:
         try:
             link = _Link(connections, await connections.take(connections.own))
@@ -105,7 +109,8 @@ async def _begin(connections: Connections, *options: bytes) -> "_Link":
             # A transaction that has perhaps begun has ended with its connection.
             if not error.is_temporary or deadline.has_passed():
                 raise
-        await sleep(PAUSE_S)
+        await connections.pause(tried)
+        tried += 1
 
 
 class _Link:
@@ -116,6 +121,8 @@ class _Link:
         self._connection = connection
         #: The server has said that it cannot be committed any more.
         self.conflict = False
+        #: The server follows another one by now, and nothing of the transaction can take effect.
+        self.moved: NotWriterError | None = None
         #: There was no answer. The server rolls back when it sees the end of the connection.
         self.lost = False
         #: It is committed or rolled back, or about to be.
@@ -130,7 +137,7 @@ class _Link:
         try:
             reply = await self.run(lambda connection: self._talk(connection, request))
         except RedisError as error:
-            raise as_holdfast_error(error) from error
+            raise self.connections.refusal(as_holdfast_error(error)) from error
         return request.read(reply)
 
     async def run(self, talk: Callable[[redis.Connection], Awaitable[T]]) -> T:
@@ -151,7 +158,7 @@ class _Link:
 
     async def roll_back(self) -> None:
         self._ended = True
-        if self.lost:
+        if self.lost or self._is_clean:
             return
         try:
             await self.say(b"TXN.ROLLBACK")
@@ -190,7 +197,11 @@ class _Link:
         try:
             return await talk(self._connection)
         except ResponseError as error:
-            self.conflict |= isinstance(as_holdfast_error(error), ConflictError)
+            failure = self.connections.refusal(as_holdfast_error(error))
+            self.conflict |= isinstance(failure, ConflictError)
+            if isinstance(failure, NotWriterError):
+                self.moved = failure
+            self.lost |= isinstance(failure, UnavailableError)
             raise
         except BaseException:
             self.lost = True

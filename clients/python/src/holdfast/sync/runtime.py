@@ -1,17 +1,21 @@
 """How this half of the package waits: each request holds up its thread. `holdfast.asyncio` has a module with the same names, for tasks; these
 two are what is written by hand, and the rest of `holdfast.sync` is generated. Knows redis-py, and refuses to know what is asked."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from queue import SimpleQueue
 from threading import Event as Flag
 from threading import Lock, Thread
 from time import sleep
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import redis
 
 from ..replies import Reply
 
-__all__ = ["Flag", "Lock", "Messages", "Work", "drop", "is_set_within", "read_reply", "sleep", "start", "take"]
+__all__ = ["Flag", "Lock", "Messages", "Work", "ask_all", "drop", "is_set_within", "read_reply", "sleep", "start", "take"]
+
+A = TypeVar("A")
+I = TypeVar("I")
 
 #: What goes on in the background.
 Work = Thread
@@ -27,6 +31,18 @@ def start(work: Callable[..., None], *args: Any) -> Work:
     thread = Thread(target=work, args=args, daemon=True)
     thread.start()
     return thread
+
+
+def ask_all(ask: Callable[[I], A], items: Sequence[I], is_enough: Callable[[A], bool]) -> list[A]:
+    """Asks for all items at the same time. Returns the answers that have come when one is enough, or else all. `ask` raises nothing, and
+    ends soon."""
+    came: SimpleQueue[A] = SimpleQueue()
+    for item in items:
+        start(lambda each: came.put(ask(each)), item)
+    answers: list[A] = []
+    while len(answers) < len(items) and not any(map(is_enough, answers)):
+        answers.append(came.get())
+    return answers
 
 
 def take(pool: redis.ConnectionPool) -> redis.Connection:

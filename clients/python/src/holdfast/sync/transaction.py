@@ -9,8 +9,8 @@ import redis
 from redis.exceptions import ConnectionError, RedisError, ResponseError
 
 from .. import replies
-from ..errors import ClosedError, ConflictError, HoldfastError, UnavailableError, as_holdfast_error
-from ..patience import PAUSE_S, Deadline, pause_after_conflict_s
+from ..errors import ClosedError, ConflictError, HoldfastError, NotWriterError, UnavailableError, as_holdfast_error
+from ..patience import Deadline, pause_after_conflict_s
 from ..request import Request
 from .connections import Connections
 from .operations import CellOperations, Operations
@@ -48,28 +48,32 @@ class ReadTransaction(CellOperations):
 
 
 def transaction(connections: Connections, tries: int, body: Callable[[Transaction], T]) -> T:
-    for tried in range(tries):
+    deadline, tried = Deadline(connections.patience_ms), 0
+    while tried < tries:
         if tried > 0:
             sleep(pause_after_conflict_s(tried))
         link = _begin(connections)
         try:
             try:
                 result = body(Transaction(link))
+                # A body may have caught the error that has said it.
+                if not link.conflict and link.moved is None:
+                    link.commit()
+                    return result
+                link.roll_back()
             except Exception as error:
                 link.roll_back()
-                if link.conflict:
-                    continue
-                if link.lost and isinstance(error, RedisError):
+                if link.conflict or link.moved is not None:
+                    pass
+                elif link.lost and isinstance(error, RedisError):
                     raise UnavailableError(f"the transaction's connection was lost: {error}") from error
-                raise
-            if link.conflict:
-                link.roll_back()
-                continue
-            try:
-                link.commit()
-            except ConflictError:
-                continue
-            return result
+                else:
+                    raise
+            # What another server has to run, because this one has ceased to be the writer, is not counted.
+            if link.moved is None:
+                tried += 1
+            elif deadline.has_passed():
+                raise link.moved
         finally:
             link.release()
     raise ConflictError("CONFLICT", f"other clients changed what the transaction read, each of the {tries} times it was tried")
@@ -92,7 +96,7 @@ def read_transaction(connections: Connections, body: Callable[[ReadTransaction],
 
 
 def _begin(connections: Connections, *options: bytes) -> "_Link":
-    deadline = Deadline(connections.response_timeout_ms)
+    deadline, tried = Deadline(connections.patience_ms), 0
     while True:
         try:
             link = _Link(connections, connections.take(connections.own))
@@ -106,7 +110,8 @@ def _begin(connections: Connections, *options: bytes) -> "_Link":
             # A transaction that has perhaps begun has ended with its connection.
             if not error.is_temporary or deadline.has_passed():
                 raise
-        sleep(PAUSE_S)
+        connections.pause(tried)
+        tried += 1
 
 
 class _Link:
@@ -117,6 +122,8 @@ class _Link:
         self._connection = connection
         #: The server has said that it cannot be committed any more.
         self.conflict = False
+        #: The server follows another one by now, and nothing of the transaction can take effect.
+        self.moved: NotWriterError | None = None
         #: There was no answer. The server rolls back when it sees the end of the connection.
         self.lost = False
         #: It is committed or rolled back, or about to be.
@@ -131,7 +138,7 @@ class _Link:
         try:
             reply = self.run(lambda connection: self._talk(connection, request))
         except RedisError as error:
-            raise as_holdfast_error(error) from error
+            raise self.connections.refusal(as_holdfast_error(error)) from error
         return request.read(reply)
 
     def run(self, talk: Callable[[redis.Connection], T]) -> T:
@@ -152,7 +159,7 @@ class _Link:
 
     def roll_back(self) -> None:
         self._ended = True
-        if self.lost:
+        if self.lost or self._is_clean:
             return
         try:
             self.say(b"TXN.ROLLBACK")
@@ -191,7 +198,11 @@ class _Link:
         try:
             return talk(self._connection)
         except ResponseError as error:
-            self.conflict |= isinstance(as_holdfast_error(error), ConflictError)
+            failure = self.connections.refusal(as_holdfast_error(error))
+            self.conflict |= isinstance(failure, ConflictError)
+            if isinstance(failure, NotWriterError):
+                self.moved = failure
+            self.lost |= isinstance(failure, UnavailableError)
             raise
         except BaseException:
             self.lost = True

@@ -174,7 +174,7 @@ impl Account {
             rate => (bucket::SECOND_NS / rate).max(DISTANCE_NS),
         };
         self.counters.count_delay();
-        self.wait_ns(now_ns) + ahead.saturating_mul(distance).min(SPREAD_NS_MAX)
+        self.wait_ns(now_ns).saturating_add(ahead.saturating_mul(distance).min(SPREAD_NS_MAX))
     }
 
     /// Ends the delay of a client.
@@ -227,6 +227,16 @@ mod tests {
         assert_eq!((usage.delays, usage.delayed_ms), (4, 15));
         account.set_limits(&Limits::default());
         assert!(!account.has_rates() && account.wait_ns(now_ns) == 0);
+    }
+
+    #[test]
+    fn a_debt_beyond_all_numbers_is_the_longest_delay() {
+        let account = Account::default();
+        let mut limits = Limits::default();
+        limits.set(Limit::Operations, 1);
+        account.set_limits(&limits);
+        account.charge(&Counts { operations: u64::MAX, ..Counts::default() }, 0);
+        assert_eq!([account.begin_delay(0), account.begin_delay(0)], [u64::MAX, u64::MAX]);
     }
 
     #[test]
