@@ -191,7 +191,7 @@ fn a_log_is_named_by_its_url() {
     at_follower.queue_line("SHUTDOWN SAVE");
     at_follower.flush();
     assert_eq!(follower.wait_for_end().code(), Some(0));
-    for wrong in ["nats://localhost/orders", "memory:", "file:"] {
+    for wrong in ["redis://localhost/orders", "memory:", "file:"] {
         let refused =
             Command::new(wire::binary()).args(["--log", wrong, "--port", "0"]).output().expect("it can be run");
         let said = String::from_utf8_lossy(&refused.stderr).into_owned();
