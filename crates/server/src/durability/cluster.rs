@@ -2,6 +2,7 @@
 //! writes is decided in the log alone.
 
 use super::keeper::Keeper;
+use super::log_mark;
 use super::members::{self, Address, HOST};
 use super::roles::Order;
 use crate::platform::clock::SystemClock;
@@ -9,7 +10,7 @@ use anyhow::{Context, Result};
 use engine::persistence::{ClusterReport, FollowerReport, WriterReport};
 use engine::{Persistence, Settings};
 use jetstream::{
-    Announcement, Member, Members, Membership, NatsLog, NatsOptions, NatsUrl, Requirements, StreamPlace, Timing,
+    Announcement, Mark, Member, Members, Membership, NatsLog, NatsOptions, NatsUrl, Requirements, StreamPlace, Timing,
 };
 use journal::LogPlace;
 use std::path::PathBuf;
@@ -37,9 +38,15 @@ impl Cluster {
             member: log.member.clone(),
             address: address(&log, settings).line(),
             timing: Timing::DEFAULT,
+            known: log_mark::read(&log_mark::path(&settings.dir())),
         };
         let place = Arc::new(StreamPlace::new(membership, log.stream(), log.objects(), clock.clone()));
         Ok(Arc::new(Cluster { members: log.members(), log, place }))
+    }
+
+    /// The furthest frame that this server knows of.
+    pub(super) fn mark(&self) -> Option<Mark> {
+        self.place.mark()
     }
 
     pub(crate) fn place(&self) -> Arc<dyn LogPlace> {
@@ -48,6 +55,7 @@ impl Cluster {
 
     /// Tells the others of this server from now on, listens to them, and hands the log over to one that asks for it.
     pub(crate) fn begin(self: &Arc<Cluster>, keeper: &Arc<Keeper>) {
+        log_mark::keep(self, log_mark::path(&keeper.settings.dir()));
         let (said_of, cluster) = (keeper.clone(), self.clone());
         let say = move || {
             let Address { host, port, sentinel_port } = cluster.own_address(&said_of.settings);
