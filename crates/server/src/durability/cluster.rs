@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use engine::persistence::{ClusterReport, FollowerReport, WriterReport};
 use engine::{Persistence, Settings};
 use jetstream::{
-    Announcement, Mark, Member, Members, Membership, NatsLog, NatsOptions, NatsUrl, Requirements, StreamPlace, Timing,
+    Announcement, Member, Members, Membership, NatsLog, NatsOptions, NatsUrl, Requirements, StreamPlace, Timing,
 };
 use journal::LogPlace;
 use std::path::PathBuf;
@@ -44,18 +44,14 @@ impl Cluster {
         Ok(Arc::new(Cluster { members: log.members(), log, place }))
     }
 
-    /// The furthest frame that this server knows of.
-    pub(super) fn mark(&self) -> Option<Mark> {
-        self.place.mark()
-    }
-
     pub(crate) fn place(&self) -> Arc<dyn LogPlace> {
         self.place.clone()
     }
 
     /// Tells the others of this server from now on, listens to them, and hands the log over to one that asks for it.
     pub(crate) fn begin(self: &Arc<Cluster>, keeper: &Arc<Keeper>) {
-        log_mark::keep(self, log_mark::path(&keeper.settings.dir()));
+        let place = self.place.clone();
+        log_mark::keep(log_mark::path(&keeper.settings.dir()), move || place.mark());
         let (said_of, cluster) = (keeper.clone(), self.clone());
         let say = move || {
             let Address { host, port, sentinel_port } = cluster.own_address(&said_of.settings);

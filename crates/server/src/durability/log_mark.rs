@@ -1,12 +1,10 @@
 //! The file in which a server remembers how far it has read a log that others keep. Knows the file; refuses to know what is
 //! done about a log that is shorter.
 
-use super::cluster::Cluster;
 use jetstream::Mark;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// How often it is written, while more is read.
@@ -22,18 +20,16 @@ pub(super) fn read(path: &Path) -> Option<Mark> {
     Mark::parse(&fs::read_to_string(path).ok()?)
 }
 
-/// Remembers how far a server is, until it ends.
-pub(super) fn keep(cluster: &Arc<Cluster>, path: PathBuf) {
-    let cluster = Arc::downgrade(cluster);
-    let thread = std::thread::Builder::new().name("log-mark".into()).spawn(move || write_changes(&cluster, &path));
+/// Remembers what `reached` returns, until the process ends.
+pub(super) fn keep(path: PathBuf, reached: impl Fn() -> Option<Mark> + Send + 'static) {
+    let thread = std::thread::Builder::new().name("log-mark".into()).spawn(move || write_changes(&path, reached));
     thread.expect("a thread needs only memory");
 }
 
-fn write_changes(cluster: &Weak<Cluster>, path: &Path) {
+fn write_changes(path: &Path, reached: impl Fn() -> Option<Mark>) {
     let (mut written, mut has_failed) = (read(path), false);
-    while let Some(cluster) = cluster.upgrade() {
-        let mark = cluster.mark();
-        drop(cluster);
+    loop {
+        let mark = reached();
         if let Some(new) = mark.filter(|_| mark != written) {
             match write(path, &new) {
                 Ok(()) => (written, has_failed) = (mark, false),
