@@ -2,6 +2,7 @@
 
 use crate::frame::{Link, LogId, Position};
 use crate::lease::Timing;
+use crate::mark::Mark;
 use crate::objects::Objects;
 use crate::stream::{Stream, Time};
 use parking_lot::Mutex;
@@ -31,6 +32,8 @@ pub(crate) struct Context {
     pub(crate) kept_from: AtomicU64,
     /// The last frame that this process has stored or read, for reports.
     pub(crate) seen: Seen,
+    /// A frame that this process has stored or read before it was started again: the stream must have it.
+    pub(crate) known: Option<Mark>,
 }
 
 /// The last frame that was stored or read.
@@ -40,6 +43,7 @@ pub(crate) struct Seen {
     position: AtomicU64,
     frames: AtomicU64,
     at_ns: AtomicU64,
+    mark: Mutex<Option<(Position, u32)>>,
 }
 
 /// How far this process is, for reports.
@@ -63,8 +67,13 @@ impl Seen {
     pub(crate) fn note(&self, link: &Link, now_ns: u64) {
         self.epoch.store(link.epoch.0, Ordering::Relaxed);
         self.position.store(link.position, Ordering::Relaxed);
+        *self.mark.lock() = Some((link.position, link.crc));
         self.frames.fetch_add(1, Ordering::Relaxed);
         self.at_ns.store(now_ns, Ordering::Relaxed);
+    }
+
+    pub(crate) fn mark(&self, log: LogId) -> Option<Mark> {
+        self.mark.lock().map(|(position, crc)| Mark { log, position, crc })
     }
 
     pub(crate) fn progress(&self, now_ns: u64) -> LogProgress {

@@ -212,6 +212,13 @@ impl StreamFollower {
             next = next.next();
         });
         added.map_err(|damage| self.damaged(damage))?;
+        // IMPORTANT: a log that was lost and written anew may be longer than what this process remembers.
+        if let Some(known) =
+            self.context.known.filter(|known| known.position == position && known.crc != frame.link.crc)
+        {
+            let detail = format!("this server had read another one there (its checksum was {:08x})", known.crc);
+            return Err(self.damaged(Damage::Unchained { position, detail }));
+        }
         self.bytes += message.len() as u64;
         self.link = frame.link;
         self.context.seen.note(&self.link, self.context.stream.now_ns());

@@ -17,6 +17,7 @@ mod follower;
 mod frame;
 mod lease;
 mod log;
+mod mark;
 mod nats;
 mod objects;
 mod place;
@@ -26,6 +27,7 @@ mod stream;
 pub use context::LogProgress;
 pub use frame::{Damage, LogId, Nonce, Position};
 pub use lease::Timing;
+pub use mark::Mark;
 pub use nats::{
     Announcement, Finding, Member, MemberStatus, Members, NatsLog, NatsOptions, NatsUrl, OpenError, ReplicaState,
     ReplicaStatus, Requirements, SnapshotStatus, Status, StreamStatus,

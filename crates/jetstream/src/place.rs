@@ -3,9 +3,10 @@
 
 use crate::context::{Context, LogProgress, Seen};
 use crate::follower::StreamFollower;
-use crate::frame::{Damage, Link, LogId};
-use crate::lease::Timing;
+use crate::frame::{Damage, Link, LogId, Position};
+use crate::lease::{Timing, has_passed};
 use crate::log::StreamLog;
+use crate::mark::Mark;
 use crate::objects::Objects;
 use crate::snapshots::{self, StreamSnapshotReader, StreamSnapshots};
 use crate::stream::{Extent, Stream, Time, Unanswered};
@@ -32,6 +33,8 @@ pub struct Membership {
     /// Where clients reach this process.
     pub address: String,
     pub timing: Timing,
+    /// What this process remembers of the log from before it was started again.
+    pub known: Option<Mark>,
 }
 
 /// A log on a stream, as one process uses it.
@@ -46,10 +49,12 @@ impl StreamPlace {
         objects: Arc<dyn Objects>,
         time: Arc<dyn Time>,
     ) -> StreamPlace {
-        let Membership { name, log, partition, member, address, timing } = membership;
+        let Membership { name, log, partition, member, address, timing, known } = membership;
+        let known = known.filter(|known| known.log == log);
         let seen = Seen::nothing(stream.now_ns());
         let context = Context {
             seen,
+            known,
             name,
             stream,
             objects,
@@ -64,6 +69,13 @@ impl StreamPlace {
             kept_from: AtomicU64::new(crate::context::NOTHING_KEPT),
         };
         StreamPlace { context: Arc::new(context) }
+    }
+
+    /// The furthest frame that this process knows of, to be remembered.
+    pub fn mark(&self) -> Option<Mark> {
+        let seen = self.context.seen.mark(self.context.log);
+        let known = self.context.known;
+        seen.filter(|seen| known.is_none_or(|known| seen.position >= known.position)).or(known)
     }
 
     /// How far this process is.
@@ -109,6 +121,21 @@ impl Context {
                 }
                 Err(_) => self.stream.pause(),
             }
+        }
+    }
+
+    /// Where the stream begins and ends, once it has this frame: a new leader may not have read all of its own files at first.
+    fn extent_with(&self, needed: Position) -> Result<Extent, RecoveryError> {
+        let began_ns = self.stream.now_ns();
+        loop {
+            let extent = self.extent()?;
+            if extent.last >= needed {
+                return Ok(extent);
+            }
+            if has_passed(self.stream.now_ns(), began_ns, self.timing.lost_after) {
+                return Err(self.damaged(&Damage::Lost { last: extent.last, needed }.to_string()));
+            }
+            self.stream.pause();
         }
     }
 
@@ -169,11 +196,9 @@ impl StreamReading {
     fn new(context: &Arc<Context>) -> Result<StreamReading, RecoveryError> {
         let snapshot = snapshots::newest(context)?;
         let link = snapshot.as_ref().map_or(Link::START, StreamSnapshotReader::link);
-        let Extent { first, last } = context.extent()?;
         // IMPORTANT: a log that has lost its end, or its beginning, must not be taken for a short one.
-        if last < link.position {
-            return Err(context.damaged(&Damage::Lost { last, needed: link.position }.to_string()));
-        }
+        let needed = context.known.map_or(0, |known| known.position).max(link.position);
+        let Extent { first, last } = context.extent_with(needed)?;
         if last > 0 && first > link.position + 1 {
             return Err(context.damaged(&Damage::Purged { first, needed: link.position + 1 }.to_string()));
         }

@@ -29,6 +29,8 @@ const CONNECTS_WITHIN: Duration = Duration::from_secs(10);
 const ANSWERS_WITHIN: Duration = Duration::from_secs(3);
 /// How long the log may take to be opened: the servers may be choosing a leader.
 const OPENS_WITHIN: Duration = Duration::from_secs(60);
+/// How long one attempt may take.
+const TRIES_FOR: Duration = Duration::from_secs(20);
 const TRY_AGAIN: Duration = Duration::from_millis(500);
 const TICK: Duration = Duration::from_millis(50);
 /// How often the requirements are checked while the log is used.
@@ -211,7 +213,11 @@ async fn open(options: NatsOptions, runtime: tokio::runtime::Handle) -> Result<N
     });
     let began = Instant::now();
     let (id, bucket) = loop {
-        match open_or_make(&connection, requirements).await {
+        let opened = tokio::time::timeout(TRIES_FOR, open_or_make(&connection, requirements)).await;
+        // An object of which a part is lost is never read to its end.
+        let opened = opened
+            .unwrap_or_else(|_| Err(not_yet("the stream or its snapshots do not answer: part of them may be lost")));
+        match opened {
             Err(Opening::NotYet(detail)) if began.elapsed() < OPENS_WITHIN => {
                 tracing::info!(log = %url, detail, "the log cannot be opened yet");
                 tokio::time::sleep(TRY_AGAIN).await;

@@ -2,6 +2,7 @@
 //! writes is decided in the log alone.
 
 use super::keeper::Keeper;
+use super::log_mark;
 use super::members::{self, Address, HOST};
 use super::roles::Order;
 use crate::platform::clock::SystemClock;
@@ -37,6 +38,7 @@ impl Cluster {
             member: log.member.clone(),
             address: address(&log, settings).line(),
             timing: Timing::DEFAULT,
+            known: log_mark::read(&log_mark::path(&settings.dir())),
         };
         let place = Arc::new(StreamPlace::new(membership, log.stream(), log.objects(), clock.clone()));
         Ok(Arc::new(Cluster { members: log.members(), log, place }))
@@ -48,6 +50,8 @@ impl Cluster {
 
     /// Tells the others of this server from now on, listens to them, and hands the log over to one that asks for it.
     pub(crate) fn begin(self: &Arc<Cluster>, keeper: &Arc<Keeper>) {
+        let place = self.place.clone();
+        log_mark::keep(log_mark::path(&keeper.settings.dir()), move || place.mark());
         let (said_of, cluster) = (keeper.clone(), self.clone());
         let say = move || {
             let Address { host, port, sentinel_port } = cluster.own_address(&said_of.settings);

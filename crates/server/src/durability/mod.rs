@@ -4,6 +4,7 @@ mod cluster;
 mod keeper;
 mod links;
 mod load;
+mod log_mark;
 mod log_url;
 mod members;
 mod progress;

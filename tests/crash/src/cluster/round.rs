@@ -31,7 +31,7 @@ use crate::workload::NEAR_MS;
 const HEALS_WITHIN: Duration = Duration::from_secs(240);
 const STARTS_WITHIN: Duration = Duration::from_secs(120);
 /// How long servers may take to notice that their log is gone.
-const NOTICES_WITHIN: Duration = Duration::from_secs(90);
+const NOTICES_WITHIN: Duration = Duration::from_secs(150);
 /// How long the load goes on when all is well again.
 const LOAD_AFTER: Duration = Duration::from_millis(1000);
 /// Further than any clock is set wrong.
@@ -342,7 +342,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// What a server said when it refused to go on.
 fn complaint(output: &str) -> Option<String> {
-    const WORDS: &[&str] = &["damaged", "must not be used", "deleted", "lost", "purged"];
+    const WORDS: &[&str] = &["damaged", "must not be used", "deleted", "lost", "purged", "cannot be opened"];
     let is_complaint = |line: &&str| WORDS.iter().any(|word| line.contains(word));
     let line = output.lines().rev().find(|line| is_complaint(line))?;
     Some(line.chars().take(300).collect())
