@@ -2,6 +2,7 @@
 
 use super::engine;
 use crate::durability::{Keeper, replay};
+use crate::platform::clock::SystemClock;
 use crate::platform::logging;
 use engine::clients::pause::PauseMode;
 use engine::execution::replay::Replay;
@@ -16,7 +17,7 @@ fn engine_and_keeper() -> (Arc<Engine>, Arc<Keeper>) {
     let keeper = Arc::new(Keeper::new(settings.clone(), 1, 0));
     let log_level = logging::start(settings.loglevel(), false);
     let (stop, _) = tokio::sync::watch::channel(None);
-    (engine(&settings, (None, Vec::new()), 1, log_level, stop, &keeper, None), keeper)
+    (engine((&settings, Arc::new(SystemClock::new())), (None, Vec::new()), 1, log_level, stop, &keeper, None), keeper)
 }
 
 /// An engine that records in `log`.
