@@ -13,6 +13,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 
 /// While more than this waits to be sent, the log has no room.
 const PENDING_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -54,6 +55,7 @@ struct State {
     is_sending: bool,
     /// When the last frame was first sent.
     sent_ns: u64,
+    gathering: Gathering,
     phase: Phase,
     /// Something was appended after the end.
     has_lost: bool,
@@ -61,6 +63,40 @@ struct State {
     boundaries: VecDeque<Link>,
     bytes_since_forget: u64,
 }
+
+/// When a frame is stored, all clients that waited for it send their next request at about the same time. The next frame
+/// waits a moment for as many batches as there were, so that they share it: otherwise the first one has a frame of its own,
+/// and the others wait for two.
+#[derive(Default)]
+struct Gathering {
+    /// How many batches are expected.
+    expected: usize,
+    /// When the last frame was stored, and how long a frame takes, on average.
+    stored_ns: u64,
+    took_ns: u64,
+    /// A wait has begun.
+    waits: bool,
+}
+
+impl Gathering {
+    /// A frame was stored that had `count` batches, while others were pending.
+    fn note_stored(&mut self, now_ns: u64, sent_ns: u64, count: usize, pending: usize) {
+        let took_ns = now_ns.saturating_sub(sent_ns);
+        self.took_ns = if self.took_ns == 0 { took_ns } else { (7 * self.took_ns + took_ns) / 8 };
+        (self.expected, self.stored_ns, self.waits) = (count + pending, now_ns, false);
+    }
+
+    /// How long to wait for more, if so many are pending.
+    fn wait(&self, now_ns: u64, pending: usize) -> Option<Duration> {
+        let limit_ns = (self.took_ns / GATHERING_PART).min(GATHERING_NS_MAX);
+        let left_ns = (self.stored_ns + limit_ns).saturating_sub(now_ns);
+        (pending < self.expected && left_ns > 0).then_some(Duration::from_nanos(left_ns))
+    }
+}
+
+/// A frame waits for others no longer than this part of the time that it takes, and no longer than this.
+const GATHERING_PART: u64 = 3;
+const GATHERING_NS_MAX: u64 = 500_000;
 
 enum Phase {
     Open,
@@ -85,6 +121,7 @@ impl StreamLog {
             whole: 0,
             is_sending: false,
             sent_ns: first_sent_ns,
+            gathering: Gathering::default(),
             phase: Phase::Open,
             has_lost: false,
             boundaries: VecDeque::from([link]),
@@ -139,6 +176,14 @@ impl StreamLog {
                 if state.pending.is_empty() && !has_passed(now_ns, state.sent_ns, self.timing().beat) {
                     return;
                 }
+                if let Some(wait) = state.gathering.wait(now_ns, state.ends.len()).filter(|_| !state.pending.is_empty())
+                {
+                    if !std::mem::replace(&mut state.gathering.waits, true) {
+                        let ticking: Arc<dyn Tick> = self.itself.upgrade().expect("it is in use");
+                        self.context.stream.tick_after(wait, Arc::downgrade(&ticking));
+                    }
+                    return;
+                }
                 let (count, payload) = next_payload(state, self.context.stream.message_max() - frame::OVERHEAD);
                 self.send_frame(state, now_ns, Kind::Batches, count, payload);
             }
@@ -182,6 +227,9 @@ impl StreamLog {
     }
 
     fn on_stored(&self, state: &mut State, Stored { link, first_sent_ns }: Stored) {
+        let count = link.sequence.0 - state.link.sequence.0;
+        let now_ns = self.context.stream.now_ns();
+        state.gathering.note_stored(now_ns, first_sent_ns, count as usize, state.ends.len());
         state.link = link;
         self.context.time.allow(link.ceiling_ms);
         if state.is_at_boundary() {
@@ -297,7 +345,7 @@ fn next_payload(state: &mut State, bytes_max: usize) -> (u32, Vec<u8>) {
     state.framed += payload.len() as u64;
     let framed = state.framed;
     let count = state.ends.iter().take_while(|end| **end <= framed).count();
-    state.whole = state.ends.drain(..count).last().unwrap_or(state.whole);
+    state.whole = state.ends.drain(..count).next_back().unwrap_or(state.whole);
     (count as u32, payload)
 }
 
@@ -453,7 +501,10 @@ impl Maintenance for StreamLog {
 
 impl Tick for StreamLog {
     fn tick(&self) {
-        self.send_next(&mut self.state.lock());
+        let mut state = self.state.lock();
+        state.gathering.waits = false;
+        self.send_next(&mut state);
+        drop(state);
         // Replies that wait for a lease, and a lease that has ended, are looked at.
         self.notify();
     }

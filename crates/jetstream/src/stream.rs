@@ -4,6 +4,7 @@
 use crate::frame::Position;
 use bytes::Bytes;
 use std::sync::Weak;
+use std::time::Duration;
 use thiserror::Error;
 
 /// A stream of messages, as one process reaches it.
@@ -34,6 +35,12 @@ pub trait Stream: Send + Sync {
 
     /// Calls [`Tick::tick`] some twenty times a second, until it is dropped.
     fn tick(&self, ticking: Weak<dyn Tick>);
+
+    /// Calls [`Tick::tick`] once more, after a time that is much shorter than that between two others. A stream that cannot
+    /// leaves it to the next of them.
+    fn tick_after(&self, after: Duration, ticking: Weak<dyn Tick>) {
+        let _ = (after, ticking);
+    }
 
     /// Lets a moment pass, for a thread that waits for an answer.
     fn pause(&self);

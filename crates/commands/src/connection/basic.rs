@@ -215,6 +215,7 @@ fn version_number(protocol: Protocol) -> u8 {
 }
 
 fn describe_server(cx: &mut ServerCx<'_>) {
+    let role = if cx.engine.restrictions.is_following() { "replica" } else { "master" };
     let reply = &mut cx.reply;
     reply.map(7);
     reply.bulk(b"server");
@@ -228,7 +229,7 @@ fn describe_server(cx: &mut ServerCx<'_>) {
     reply.bulk(b"mode");
     reply.bulk(b"standalone");
     reply.bulk(b"role");
-    reply.bulk(b"master");
+    reply.bulk(role.as_bytes());
     reply.bulk(b"modules");
     reply.array(0);
 }

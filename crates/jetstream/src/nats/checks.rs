@@ -184,7 +184,8 @@ mod tests {
         let requirements = Requirements { replicas: 3, monitoring: Vec::new(), allow_unsafe_sync: false };
         let good = super::super::connection::stream_config("S", "s", 3, "0");
         assert_eq!(check_stream(&good, "s", &requirements), []);
-        let break_it: [(&str, fn(&mut Config)); 9] = [
+        type Change = fn(&mut Config);
+        let break_it: [(&str, Change); 9] = [
             ("memory", |config| config.storage = StorageType::Memory),
             ("discards", |config| config.discard = DiscardPolicy::Old),
             ("largest age", |config| config.max_age = Duration::from_secs(1)),

@@ -1,6 +1,7 @@
 //! The connection to NATS: opens the log, makes it if there is none, and keeps the thread on which everything of NATS
 //! runs. Knows when a log must not be used; refuses to know what is in it.
 
+use super::alarm::Alarm;
 use super::checks::{self, Finding, Requirements};
 use super::members::{Announcement, Members};
 use super::objects::NatsObjects;
@@ -71,6 +72,7 @@ pub(super) struct Connection {
     pub(super) ticking: Mutex<Vec<Weak<dyn Tick>>>,
     /// Since when NATS says that it does not know the stream.
     pub(super) unknown_since: Mutex<Option<Instant>>,
+    pub(super) alarm: Arc<Alarm>,
 }
 
 /// A log on NATS.
@@ -212,6 +214,7 @@ async fn open(options: NatsOptions, runtime: tokio::runtime::Handle) -> Result<N
         runtime,
         ticking: Mutex::default(),
         unknown_since: Mutex::default(),
+        alarm: Alarm::start(),
     });
     let began = Instant::now();
     let (id, bucket) = loop {

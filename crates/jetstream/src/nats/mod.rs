@@ -1,5 +1,6 @@
 //! The stream on NATS JetStream. Knows NATS; refuses to know what a frame is.
 
+mod alarm;
 mod checks;
 mod connection;
 mod members;

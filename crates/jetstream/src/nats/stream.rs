@@ -50,12 +50,7 @@ impl Stream for NatsStream {
             headers.insert("Nats-Expected-Stream", connection.url.stream());
             let request = Request::new().headers(headers).payload(message).timeout(Some(ANSWERS_WITHIN));
             let reply = connection.client.send_request(connection.subject.clone(), request).await;
-            let reply = parse(&reply.map_err(unanswered)?.payload)?;
-            match reply.get("seq").and_then(Value::as_u64) {
-                Some(position) => Ok(Appended::At(position)),
-                None if WRONG_LAST_SEQUENCE.contains(&error_number(&reply)) => Ok(Appended::Conflict),
-                None => Err(refused(&reply)),
-            }
+            appended(&parse(&reply.map_err(unanswered)?.payload)?)
         });
     }
 
@@ -103,6 +98,10 @@ impl Stream for NatsStream {
 
     fn tick(&self, ticking: Weak<dyn Tick>) {
         self.connection.ticking.lock().push(ticking);
+    }
+
+    fn tick_after(&self, after: Duration, ticking: Weak<dyn Tick>) {
+        self.connection.alarm.set(after, ticking);
     }
 
     fn pause(&self) {
@@ -204,6 +203,15 @@ pub(super) async fn ask(connection: &Connection, what: &str, asked: &Value) -> R
     }
 }
 
+/// What the answer to an append says. IMPORTANT: one with an error has a position, too: 0.
+fn appended(reply: &Value) -> Result<Appended, Unanswered> {
+    match (reply.get("error"), reply.get("seq").and_then(Value::as_u64)) {
+        (None, Some(position)) => Ok(Appended::At(position)),
+        (Some(_), _) if WRONG_LAST_SEQUENCE.contains(&error_number(reply)) => Ok(Appended::Conflict),
+        _ => Err(refused(reply)),
+    }
+}
+
 fn parse(payload: &[u8]) -> Result<Value, Unanswered> {
     serde_json::from_slice(payload).map_err(|_| Unanswered::new("NATS has answered something that is no JSON"))
 }
@@ -220,4 +228,23 @@ fn refused(reply: &Value) -> Unanswered {
 
 pub(super) fn unanswered(error: impl std::fmt::Display) -> Unanswered {
     Unanswered::new(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As NATS 2.15.1 has answered them. Regression: the position 0 of an error was taken for damage of the log.
+    #[test]
+    fn answers_to_an_append_are_understood() {
+        let understood = |reply: &str| appended(&parse(reply.as_bytes()).unwrap());
+        assert_eq!(understood(r#"{"stream":"S","seq":7}"#), Ok(Appended::At(7)));
+        let wrong =
+            r#"{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: 9"},"stream":"S","seq":0}"#;
+        assert_eq!(understood(wrong), Ok(Appended::Conflict));
+        let full =
+            r#"{"error":{"code":503,"err_code":10077,"description":"maximum bytes exceeded"},"stream":"S","seq":0}"#;
+        assert_eq!(understood(full).unwrap_err().reason, "NATS refuses: maximum bytes exceeded (10077)");
+        assert!(understood("{}").is_err());
+    }
 }

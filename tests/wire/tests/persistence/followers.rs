@@ -132,6 +132,11 @@ fn both_sides_tell_of_each_other() {
         (role.items()[0].text(), role.items()[2].integer(), role.items()[3].text()),
         ("slave", ports.0.into(), "connected")
     );
+    for (connection, role) in [(&mut at_writer, "master"), (&mut at_follower, "replica")] {
+        let hello = connection.run("HELLO");
+        let at = hello.items().iter().position(|item| matches!(item, Reply::Bulk(_)) && item.text() == "role");
+        assert_eq!(hello.items()[at.unwrap() + 1].text(), role);
+    }
     assert!(at_follower.run("WAIT 0 0").to_string().starts_with("-ERR WAIT cannot be used with replica instances"));
     assert_eq!(at_follower.run("FAILOVER").to_string(), "-ERR FAILOVER is not valid when server is a replica.");
     assert_eq!(
