@@ -307,7 +307,9 @@ impl Follower for StreamFollower {
     }
 
     fn note_applied(&mut self) {
-        if self.ready.is_empty() {
+        // IMPORTANT: not once this process has taken the log over. Its time is the writer's then: one that followed its own
+        // frames would be at the ceiling of the last, and go on by a lease with each.
+        if self.ready.is_empty() && self.claimed.is_none() {
             self.context.time.follow(self.link.time_ms);
         }
     }
