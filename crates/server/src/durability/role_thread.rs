@@ -481,6 +481,9 @@ impl RoleThread {
         };
         self.keeper.snapshots.stop();
         engine::begin_following(&self.engine);
+        // IMPORTANT: before the log is given up. From then on another may write, and what is read here is a follower's answer.
+        self.keeper.roles.set_applied(opened.log.tail().0, 0);
+        self.keeper.roles.set_follows(true);
         self.wait_for_work_in_progress();
         if let Err(reason) = self.keeper.close() {
             // Another has it already, or what is stored is not known: it is left to whoever takes it, and read anew.
@@ -492,7 +495,6 @@ impl RoleThread {
         let last = opened.log.tail().0;
         let follower = (opened.follow_on)();
         self.keeper.roles.set_applied(last, 0);
-        self.keeper.roles.set_follows(true);
         self.keeper.begin_following(Arc::downgrade(&self.engine));
         self.keeper.snapshots.resume();
         self.place.release();
