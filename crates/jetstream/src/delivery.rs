@@ -7,6 +7,7 @@
 
 use crate::frame::{self, Damage, Link, LogId, Position};
 use crate::lease::{Timing, has_passed};
+use crate::mutation::{Mutation, is_broken};
 use crate::stream::{Appended, Found, Stream, Tick, Unanswered};
 use bytes::Bytes;
 use journal::Epoch;
@@ -143,6 +144,9 @@ impl Delivery {
             Ok(Found::Message(message)) if message == flight.message => self.end(state, None),
             Ok(Found::Message(message)) => {
                 let by = frame::writer_of(self.log, &message).map(|(epoch, _)| epoch);
+                if is_broken(Mutation::ComparedByEpoch) && by == Some(flight.link.epoch) {
+                    return self.end(state, None);
+                }
                 self.end(state, Some(Outcome::Fenced(by)));
             }
             Ok(Found::Purged) => self.end(state, Some(Outcome::Fenced(None))),
@@ -161,7 +165,12 @@ impl Delivery {
     fn end(&self, mut state: parking_lot::MutexGuard<'_, State>, outcome: Option<Outcome>) {
         let flight = state.flight.take().expect("a frame is on the way");
         drop(state);
-        let Flight { link, first_sent_ns, .. } = flight;
+        let Flight { link, first_sent_ns, sent_ns, .. } = flight;
+        let first_sent_ns = match () {
+            () if is_broken(Mutation::LeaseFromAnswer) => self.stream.now_ns(),
+            () if is_broken(Mutation::LeaseFromResend) => sent_ns,
+            () => first_sent_ns,
+        };
         (self.done)(outcome.unwrap_or(Outcome::Stored(Stored { link, first_sent_ns })));
     }
 }

@@ -6,6 +6,7 @@ use crate::delivery::{Delivery, Outcome, Stored};
 use crate::follower::StreamFollower;
 use crate::frame::{self, Contents, Kind, Link};
 use crate::lease::{Timing, has_passed};
+use crate::mutation::{Mutation, is_broken};
 use crate::stream::Tick;
 use journal::{Epoch, Failure, Follower, Log, Maintenance, Sequence};
 use parking_lot::{Mutex, MutexGuard};
@@ -247,7 +248,8 @@ impl StreamLog {
             _ => {
                 let until_ns = first_sent_ns + self.timing().lease_ns();
                 self.lease_until_ns.fetch_max(until_ns, Ordering::SeqCst);
-                self.stored.store(link.sequence.0, Ordering::SeqCst);
+                let begun = u64::from(is_broken(Mutation::FirstPieceCounts) && !state.is_at_boundary());
+                self.stored.store(link.sequence.0 + begun, Ordering::SeqCst);
                 self.send_next(state);
                 self.note_room(state);
             }

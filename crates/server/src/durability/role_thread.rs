@@ -362,6 +362,9 @@ impl RoleThread {
         if self.place.elects() && is_damage(error) {
             self.keeper.abandon();
             tracing::error!(error = format_args!("{error:#}"), "the log is damaged: this server stops");
+            #[cfg(test)]
+            panic!("the log is damaged: {error:#}");
+            #[cfg(not(test))]
             std::process::exit(1);
         }
     }
@@ -560,6 +563,15 @@ impl RoleThread {
         }
     }
 
+    /// What is in memory may never have happened, or have been overtaken.
+    fn drop_state(&self) {
+        #[cfg(test)]
+        if jetstream::simulation::is_broken(jetstream::simulation::Mutation::FencedKeepsState) {
+            return;
+        }
+        engine::empty(&self.engine, self.engine.worker(self.metrics));
+    }
+
     /// Drops what is in memory, and loads the data anew. Clients get -LOADING meanwhile.
     fn reload(&self, patience: Patience) -> Next {
         engine::set_loading(&self.engine, true);
@@ -582,7 +594,7 @@ impl RoleThread {
         let mut logged_at: Option<Instant> = None;
         self.keeper.begin_following(Arc::downgrade(&self.engine));
         loop {
-            engine::empty(&self.engine, self.engine.worker(self.metrics));
+            self.drop_state();
             match self.load() {
                 Ok(follower) => {
                     self.keeper.roles.set_loading(false);
