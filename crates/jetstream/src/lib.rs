@@ -24,6 +24,8 @@ mod place;
 pub mod simulation;
 mod snapshots;
 mod stream;
+#[cfg(test)]
+mod testing;
 
 pub use frame::{Damage, LogId, Nonce, Position};
 pub use lease::Timing;
