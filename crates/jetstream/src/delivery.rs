@@ -7,6 +7,7 @@
 
 use crate::frame::{self, Damage, Link, LogId, Position};
 use crate::lease::{Timing, has_passed};
+use crate::mutation::{Mutation, is_broken};
 use crate::stream::{Appended, Extent, Found, Stream, Tick, Unanswered};
 use bytes::Bytes;
 use journal::Epoch;
@@ -143,6 +144,9 @@ impl Delivery {
             Ok(Found::Message(message)) if message == flight.message => self.end(state, None),
             Ok(Found::Message(message)) => {
                 let by = frame::writer_of(self.log, &message).map(|(epoch, _)| epoch);
+                if is_broken(Mutation::ComparedByEpoch) && by == Some(flight.link.epoch) {
+                    return self.end(state, None);
+                }
                 self.end(state, Some(Outcome::Fenced(by)));
             }
             Ok(Found::Purged) => self.end(state, Some(Outcome::Fenced(None))),
@@ -175,7 +179,12 @@ impl Delivery {
     fn end(&self, mut state: parking_lot::MutexGuard<'_, State>, outcome: Option<Outcome>) {
         let flight = state.flight.take().expect("a frame is on the way");
         drop(state);
-        let Flight { link, first_sent_ns, .. } = flight;
+        let Flight { link, first_sent_ns, sent_ns, .. } = flight;
+        let first_sent_ns = match () {
+            () if is_broken(Mutation::LeaseFromAnswer) => self.stream.now_ns(),
+            () if is_broken(Mutation::LeaseFromResend) => sent_ns,
+            () => first_sent_ns,
+        };
         (self.done)(outcome.unwrap_or(Outcome::Stored(Stored { link, first_sent_ns })));
     }
 }
@@ -193,5 +202,160 @@ impl Tick for Delivery {
                 self.ask_whether_it_is_gone(flight.number);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::{Contents, Kind, Nonce};
+    use crate::testing::{LOG, Script};
+    use std::time::Duration;
+
+    const TIMING: Timing = Timing::DEFAULT;
+
+    type Outcomes = Arc<Mutex<Vec<Outcome>>>;
+
+    fn delivery() -> (Arc<Script>, Arc<Delivery>, Outcomes) {
+        let (script, outcomes) = (Arc::new(Script::default()), Outcomes::default());
+        let done = outcomes.clone();
+        let delivery = Delivery::new(script.clone(), LOG, TIMING, move |outcome| done.lock().push(outcome));
+        (script, delivery, outcomes)
+    }
+
+    fn frame(after: &Link, epoch: u32, nonce: u128) -> (Bytes, Link) {
+        let (epoch, nonce) = (Epoch(epoch), Nonce(nonce));
+        let contents =
+            Contents { kind: Kind::Batches, epoch, nonce, count: 0, time_ms: 1, ceiling_ms: 2, payload: b"payload" };
+        frame::encode(LOG, 0, after, &contents)
+    }
+
+    /// Sends a frame behind message 4.
+    fn send(delivery: &Delivery) -> (Bytes, Link) {
+        let (message, link) = frame(&Link { position: 4, ..Link::START }, 3, 9);
+        delivery.send(message.clone(), link);
+        (message, link)
+    }
+
+    fn stored(link: Link, first_sent_ns: u64) -> Outcome {
+        Outcome::Stored(Stored { link, first_sent_ns })
+    }
+
+    #[test]
+    fn a_frame_without_an_answer_is_sent_again_and_counts_from_the_first_time() {
+        let (script, delivery, outcomes) = delivery();
+        script.pass(Duration::from_secs(5));
+        let (message, link) = send(&delivery);
+        let (last, sent, _unanswered) = script.append();
+        assert_eq!((last, &sent), (4, &message));
+        script.pass(TIMING.resend - Duration::from_millis(1));
+        assert!(script.appends.lock().is_empty(), "too early");
+        script.pass(Duration::from_millis(1));
+        let (last, again, refused) = script.append();
+        assert_eq!((last, &again), (4, &message));
+        refused(Err(Unanswered::new("no leader")));
+        assert!(outcomes.lock().is_empty(), "an error decides nothing");
+        script.pass(TIMING.resend);
+        script.answer(Appended::At(5));
+        assert_eq!(*outcomes.lock(), [stored(link, 5_000_000_000)]);
+        script.pass(TIMING.resend * 3);
+        assert!(script.appends.lock().is_empty(), "it is not sent any more");
+    }
+
+    #[test]
+    fn a_position_that_is_taken_by_the_own_frame_is_stored() {
+        let (script, delivery, outcomes) = delivery();
+        let (message, link) = send(&delivery);
+        script.pass(TIMING.resend);
+        script.answer(Appended::Conflict);
+        assert_eq!(script.reads.lock()[0].0, 5);
+        script.find(Found::Message(message));
+        assert_eq!(*outcomes.lock(), [stored(link, 0)]);
+    }
+
+    #[test]
+    fn a_position_that_another_has_taken_fences() {
+        let after = Link { position: 4, ..Link::START };
+        // Another epoch, another attempt of the same epoch, another program.
+        let others = [
+            (frame(&after, 8, 1).0, Some(Epoch(8))),
+            (frame(&after, 3, 10).0, Some(Epoch(3))),
+            (Bytes::from_static(b"hello"), None),
+        ];
+        for (message, by) in others {
+            let (script, delivery, outcomes) = delivery();
+            send(&delivery);
+            script.answer(Appended::Conflict);
+            script.find(Found::Message(message));
+            assert_eq!(*outcomes.lock(), [Outcome::Fenced(by)]);
+        }
+        let (script, delivery, outcomes) = delivery();
+        send(&delivery);
+        script.answer(Appended::Conflict);
+        script.find(Found::Purged);
+        assert_eq!(*outcomes.lock(), [Outcome::Fenced(None)]);
+    }
+
+    #[test]
+    fn an_empty_position_decides_nothing() {
+        let (script, delivery, outcomes) = delivery();
+        let (_, link) = send(&delivery);
+        script.answer(Appended::Conflict);
+        script.find(Found::Empty { last: 4 });
+        assert!(outcomes.lock().is_empty());
+        script.pass(TIMING.resend);
+        script.answer(Appended::At(5));
+        assert_eq!(*outcomes.lock(), [stored(link, 0)]);
+    }
+
+    #[test]
+    fn a_stream_that_ends_before_what_was_stored_is_damage_if_it_stays_so() {
+        let (script, delivery, outcomes) = delivery();
+        send(&delivery);
+        let look = |found: Position| {
+            script.answer(Appended::Conflict);
+            script.find(Found::Empty { last: found });
+            script.pass(TIMING.resend);
+        };
+        // A new leader that reads its files.
+        look(2);
+        script.pass(TIMING.lost_after);
+        script.appends.lock().pop_front();
+        look(4);
+        look(2);
+        assert!(outcomes.lock().is_empty(), "the wait has begun again");
+        script.pass(TIMING.lost_after);
+        script.appends.lock().pop_front();
+        look(2);
+        assert_eq!(*outcomes.lock(), [Outcome::Damaged(Damage::Lost { last: 2, needed: 4 })]);
+    }
+
+    #[test]
+    fn a_frame_that_is_stored_elsewhere_is_damage() {
+        let (script, delivery, outcomes) = delivery();
+        send(&delivery);
+        script.answer(Appended::At(9));
+        assert_eq!(*outcomes.lock(), [Outcome::Damaged(Damage::Gap { last: 4, found: 9 })]);
+    }
+
+    #[test]
+    fn late_answers_to_an_earlier_frame_mean_nothing() {
+        let (script, delivery, outcomes) = delivery();
+        let (_, first) = send(&delivery);
+        script.pass(TIMING.resend);
+        script.pass(TIMING.resend);
+        script.answer(Appended::Conflict);
+        script.answer(Appended::At(5));
+        assert_eq!(outcomes.lock().len(), 1);
+        let (message, second) = frame(&first, 3, 9);
+        delivery.send(message, second);
+        // The third attempt of the first frame, and what was read for the second.
+        let (last, _, late) = script.append();
+        assert_eq!(last, 4);
+        late(Ok(Appended::At(5)));
+        script.find(Found::Purged);
+        assert_eq!(outcomes.lock().len(), 1);
+        script.answer(Appended::At(6));
+        assert_eq!(outcomes.lock()[1], stored(second, 2 * TIMING.resend.as_nanos() as u64));
     }
 }

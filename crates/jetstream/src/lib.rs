@@ -5,7 +5,7 @@
 //! - [`delivery`]: one frame at a time, until it is known what became of it.
 //! - [`lease`]: how long a writer may answer, and a follower waits.
 //! - [`log`], [`follower`], [`place`], [`snapshots`]: `journal`'s interfaces over it.
-//! - [`stream`]: what it needs of a stream; [`nats`] has it from NATS JetStream.
+//! - [`stream`]: what it needs of a stream; [`nats`] has it from NATS JetStream, [`simulation`] from a seed.
 //!
 //! `docs/cluster.md` says what is promised; `tests/model` has a model of the protocol.
 
@@ -18,11 +18,16 @@ mod frame;
 mod lease;
 mod log;
 mod mark;
+mod mutation;
 mod nats;
 mod objects;
 mod place;
+#[cfg(any(test, feature = "simulation"))]
+pub mod simulation;
 mod snapshots;
 mod stream;
+#[cfg(test)]
+mod testing;
 
 pub use context::LogProgress;
 pub use frame::{Damage, LogId, Nonce, Position};

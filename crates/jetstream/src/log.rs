@@ -6,6 +6,7 @@ use crate::delivery::{Delivery, Outcome, Stored};
 use crate::follower::StreamFollower;
 use crate::frame::{self, Contents, Kind, Link};
 use crate::lease::{Timing, has_passed};
+use crate::mutation::{Mutation, is_broken};
 use crate::stream::Tick;
 use journal::{Epoch, Failure, Follower, Log, Maintenance, Sequence};
 use parking_lot::{Mutex, MutexGuard};
@@ -255,7 +256,8 @@ impl StreamLog {
             _ => {
                 let until_ns = first_sent_ns + self.timing().lease_ns();
                 self.lease_until_ns.fetch_max(until_ns, Ordering::SeqCst);
-                self.stored.store(link.sequence.0, Ordering::SeqCst);
+                let begun = u64::from(is_broken(Mutation::FirstPieceCounts) && !state.is_at_boundary());
+                self.stored.store(link.sequence.0 + begun, Ordering::SeqCst);
                 self.send_next(state);
                 self.note_room(state);
             }
@@ -520,5 +522,117 @@ impl Tick for StreamLog {
         drop(state);
         // Replies that wait for a lease, and a lease that has ended, are looked at.
         self.notify();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulation::World;
+    use crate::testing::{OWN_MS, Process, next, store, take_snapshot};
+    use journal::Sequence;
+
+    #[test]
+    fn a_log_that_is_closed_takes_no_more_and_gives_up_its_lease() {
+        let world = World::new(1, 2, 1000);
+        let opened = Process::begin(&world, 0, "a").write();
+        store(&opened, b"one");
+        assert!(opened.log.may_answer());
+        let last = opened.log.append(b"two", OWN_MS);
+        opened.log.close().unwrap();
+        assert!(!opened.log.may_answer() && opened.log.durable() == last);
+        assert!((opened.follow_on)().is_some());
+        assert_eq!(opened.log.append(b"three", OWN_MS), Sequence::LOST);
+        assert!((opened.follow_on)().is_none(), "it has a change that is nowhere");
+        world.advance(Duration::from_secs(5));
+        assert!(!opened.log.may_answer(), "it does not come back");
+    }
+
+    #[test]
+    fn a_lease_ends_when_nothing_is_stored_and_comes_back_when_something_is() {
+        let world = World::new(2, 1, 1000);
+        let opened = Process::begin(&world, 0, "a").write();
+        world.advance(Duration::from_secs(10));
+        assert!(opened.log.may_answer(), "beats renew it");
+        world.cut_off(0, Duration::from_secs(4), false);
+        world.advance(Duration::from_millis(3900));
+        assert!(!opened.log.may_answer() && !opened.log.has_failed());
+        world.advance(Duration::from_secs(3));
+        assert!(opened.log.may_answer());
+    }
+
+    #[test]
+    fn a_batch_that_is_larger_than_a_message_counts_when_its_last_piece_is_stored() {
+        let world = World::new(3, 2, 300);
+        let (writer, reader) = (Process::begin(&world, 0, "a"), Process::begin(&world, 1, "b"));
+        let opened = writer.write();
+        let mut follower = reader.follow();
+        let large: Vec<u8> = (0..5000u32).map(|number| number as u8).collect();
+        let number = opened.log.append(&large, OWN_MS);
+        opened.log.write(number).unwrap();
+        let mut waited = 0;
+        while opened.log.durable() < number {
+            assert!(world.epoch(1).unwrap().last <= number.0);
+            world.advance(Duration::from_millis(1));
+            waited += 1;
+        }
+        assert!(waited > 5 && world.extent().last > 20, "it has many pieces");
+        assert_eq!(world.epoch(1).unwrap().last, number.0);
+        assert_eq!(next(&mut *follower), large);
+    }
+
+    #[test]
+    fn a_snapshot_begins_behind_a_frame_that_ends_with_a_whole_batch() {
+        let world = World::new(4, 2, 300);
+        let opened = Process::begin(&world, 0, "a").write();
+        store(&opened, b"small");
+        let log = opened.log.clone();
+        let before = log.durable();
+        let number = log.append(&[7; 2000], OWN_MS);
+        log.write(number).unwrap();
+        while world.extent().last < 5 {
+            world.advance(Duration::from_millis(1));
+        }
+        assert_eq!(log.durable(), before, "in the middle of a batch");
+        let info = take_snapshot(&opened, b"both");
+        assert_eq!((info.min, info.max), (number, number));
+        store(&opened, b"later");
+        let reader = Process::begin(&world, 1, "b");
+        let mut reading = journal::LogPlace::read_live(&reader.place).unwrap();
+        assert_eq!(reading.next_part().unwrap().unwrap().payload, b"both");
+        assert!(reading.next_part().unwrap().is_none());
+        let mut found = Vec::new();
+        while let Some(batch) = reading.next_batch().unwrap() {
+            found.push((batch.sequence.0, batch.payload.to_vec()));
+        }
+        // What the snapshot has may be read again, but only whole.
+        assert_eq!(found.last().unwrap(), &(number.0 + 1, b"later".to_vec()));
+    }
+
+    #[test]
+    fn a_log_has_no_room_while_too_much_waits() {
+        let world = World::new(5, 1, 16 * 1024 * 1024);
+        let opened = Process::begin(&world, 0, "a").write();
+        opened.log.append(&vec![1; PENDING_BYTES_MAX - 100], OWN_MS);
+        assert!(opened.log.has_room());
+        let last = opened.log.append(&[2; 200], OWN_MS);
+        assert!(!opened.log.has_room());
+        opened.log.wait_durable(last).unwrap();
+        assert!(opened.log.has_room());
+    }
+
+    #[test]
+    fn a_writer_that_was_fenced_stores_nothing_more() {
+        let world = World::new(6, 2, 1000);
+        let (first, second) = (Process::begin(&world, 0, "a"), Process::begin(&world, 1, "b"));
+        let old = first.write();
+        store(&old, b"one");
+        let new = second.write();
+        let number = old.log.append(b"two", OWN_MS);
+        let failure = old.log.wait_durable(number).unwrap_err();
+        assert!(matches!(failure, Failure::Fenced { own: Epoch(1), by: Epoch(2) }), "{failure}");
+        assert!(!old.log.may_answer() && old.log.durable() == Sequence(1));
+        store(&new, b"three");
+        assert_eq!(world.last_batch(), 2);
     }
 }

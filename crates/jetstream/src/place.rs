@@ -194,14 +194,21 @@ struct StreamReading {
 
 impl StreamReading {
     fn new(context: &Arc<Context>) -> Result<StreamReading, RecoveryError> {
-        let snapshot = snapshots::newest(context)?;
-        let link = snapshot.as_ref().map_or(Link::START, StreamSnapshotReader::link);
-        // IMPORTANT: a log that has lost its end, or its beginning, must not be taken for a short one.
-        let needed = context.known.map_or(0, |known| known.position).max(link.position);
-        let Extent { first, last } = context.extent_with(needed)?;
-        if last > 0 && first > link.position + 1 {
-            return Err(context.damaged(&Damage::Purged { first, needed: link.position + 1 }.to_string()));
-        }
+        let (snapshot, link, last) = loop {
+            let snapshot = snapshots::newest(context)?;
+            let link = snapshot.as_ref().map_or(Link::START, StreamSnapshotReader::link);
+            // IMPORTANT: a log that has lost its end, or its beginning, must not be taken for a short one.
+            let needed = context.known.map_or(0, |known| known.position).max(link.position);
+            let Extent { first, last } = context.extent_with(needed)?;
+            if last == 0 || first <= link.position + 1 {
+                break (snapshot, link, last);
+            }
+            // Its writer may have published newer snapshots since, and removed what they replace.
+            let newest = snapshots::newest(context)?.map_or(Link::START, |reader| reader.link());
+            if newest.position <= link.position {
+                return Err(context.damaged(&Damage::Purged { first, needed: link.position + 1 }.to_string()));
+            }
+        };
         let follower = StreamFollower::new(context, link);
         Ok(StreamReading { context: context.clone(), snapshot, follower, end: last, batch: None })
     }

@@ -13,6 +13,7 @@
 use crate::context::Context;
 use crate::frame::{Link, Nonce, Position};
 use crate::log::StreamLog;
+use crate::mutation::{Mutation, is_broken};
 use journal::{
     Epoch, Failure, Log, Operation, ReadSnapshot, Sequence, SnapshotError, SnapshotInfo, SnapshotReadError,
     SnapshotStore, Stamp, StoredPart, WriteSnapshot,
@@ -235,7 +236,7 @@ impl SnapshotStore for StreamSnapshots {
             context: self.context.clone(),
             epoch: log.epoch(),
             log,
-            nonce: Nonce::random(),
+            nonce: self.context.stream.nonce(),
             meta: meta.to_vec(),
             created_ms,
             block: Vec::new(),
@@ -335,7 +336,9 @@ impl WriteSnapshot for StreamSnapshotWriter {
         }
         self.put_block()?;
         // IMPORTANT: before the manifest, and by the same writer. Otherwise it may have what never happened.
-        log.wait_durable_for_snapshot(self.min, self.max)?;
+        if !is_broken(Mutation::SnapshotBeforeBatches) {
+            log.wait_durable_for_snapshot(self.min, self.max)?;
+        }
         let Some(link) = self.log.boundary(self.min) else {
             return Err(SnapshotError::Journal(Failure::SnapshotTooOld {
                 stamped: self.min,
@@ -487,6 +490,113 @@ impl ReadSnapshot for StreamSnapshotReader {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::objects::Objects;
+    use crate::simulation::World;
+    use crate::testing::{Process, store, take_snapshot};
+    use journal::LogPlace;
+    use std::sync::atomic::AtomicBool;
+
+    /// The payload of the snapshot that a start begins with, and the last batch that it reads.
+    fn read(process: &Process) -> (Vec<u8>, u64) {
+        let mut reading = process.place.read_live().unwrap();
+        let payload = reading.next_part().unwrap().map_or(Vec::new(), |part| part.payload.to_vec());
+        while reading.next_part().unwrap().is_some() {}
+        while reading.next_batch().unwrap().is_some() {}
+        (payload, reading.reached().0)
+    }
+
+    fn count(world: &World, prefix: &str) -> usize {
+        world.objects().iter().filter(|name| name.starts_with(prefix)).count()
+    }
+
+    #[test]
+    fn two_snapshots_are_kept_and_the_log_from_the_older_one_on() {
+        let world = World::new(21, 2, 1000);
+        let opened = Process::begin(&world, 0, "a").write();
+        let mut positions = Vec::new();
+        for number in 1..=4u8 {
+            store(&opened, &[number]);
+            let info = take_snapshot(&opened, &[number]);
+            positions.push(position_of(&info.name).unwrap());
+            world.advance(std::time::Duration::from_millis(20));
+            let (kept, older) = (positions.len().min(KEPT), positions[positions.len().saturating_sub(KEPT)]);
+            assert_eq!((count(&world, MANIFESTS), count(&world, BLOCKS)), (kept, kept));
+            let first = if positions.len() < KEPT { 1 } else { older + 1 };
+            assert_eq!(world.extent().first, first, "{positions:?}");
+        }
+        assert_eq!(read(&Process::begin(&world, 1, "b")), (vec![4], 4));
+    }
+
+    #[test]
+    fn a_manifest_whose_blocks_are_missing_does_not_count() {
+        let world = World::new(22, 2, 1000);
+        let opened = Process::begin(&world, 0, "a").write();
+        for number in 1..=3u8 {
+            store(&opened, &[number]);
+            take_snapshot(&opened, &[number]);
+        }
+        store(&opened, b"later");
+        let newest = opened.snapshots.list().unwrap()[0].name.clone();
+        let nonce = newest.rsplit('-').next().unwrap();
+        world.lose_object(&format!("{BLOCKS}{nonce}/00000000"));
+        let reader = Process::begin(&world, 1, "b");
+        assert_eq!(read(&reader), (vec![2], 4));
+        // Without any, what was purged is missing.
+        for name in world.objects() {
+            world.lose_object(&name);
+        }
+        let error = reader.place.read_live().map(drop).unwrap_err();
+        assert!(error.to_string().contains("part of the log is lost"), "{error}");
+    }
+
+    #[test]
+    fn a_snapshot_that_is_given_up_leaves_nothing() {
+        let world = World::new(23, 1, 1000);
+        let opened = Process::begin(&world, 0, "a").write();
+        let mut writer = opened.snapshots.create(b"", 0).unwrap();
+        let stamp = Stamp { shard: 0, end: 1, sequence: Sequence(0) };
+        writer.part(stamp, &vec![1; BLOCK_BYTES], 1).unwrap();
+        assert_eq!(count(&world, BLOCKS), 1);
+        drop(writer);
+        assert_eq!(world.objects(), Vec::<String>::new());
+    }
+
+    /// A list of objects that was made before the newest of them were.
+    struct OldList {
+        objects: Arc<dyn Objects>,
+        is_old: AtomicBool,
+    }
+
+    impl Objects for OldList {
+        fn put(&self, name: &str, bytes: Vec<u8>) -> io::Result<()> {
+            self.objects.put(name, bytes)
+        }
+        fn get(&self, name: &str) -> io::Result<Vec<u8>> {
+            self.objects.get(name)
+        }
+        fn remove(&self, name: &str) -> io::Result<()> {
+            self.objects.remove(name)
+        }
+        fn list(&self) -> io::Result<Vec<String>> {
+            if self.is_old.swap(false, Ordering::SeqCst) { Ok(Vec::new()) } else { self.objects.list() }
+        }
+    }
+
+    /// Regression: it was taken for damage, and the process ended.
+    #[test]
+    fn snapshots_that_are_published_while_a_start_looks_for_them_are_no_damage() {
+        let world = World::new(24, 2, 1000);
+        let opened = Process::begin(&world, 0, "a").write();
+        for number in 1..=3u8 {
+            store(&opened, &[number]);
+            take_snapshot(&opened, &[number]);
+        }
+        world.advance(std::time::Duration::from_millis(20));
+        assert!(world.extent().first > 1);
+        let old = |objects| -> Arc<dyn Objects> { Arc::new(OldList { objects, is_old: true.into() }) };
+        let reader = Process::begin_with(&world, 1, "b", old);
+        assert_eq!(read(&reader), (vec![3], 3));
+    }
 
     #[test]
     fn a_manifest_comes_back_and_damage_is_noticed() {

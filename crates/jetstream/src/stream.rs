@@ -1,7 +1,7 @@
 //! The interface of a stream of messages that several processes reach over a network, and of the clock that leases are
 //! counted by. Knows nothing of frames. [`crate::NatsStream`] is the one of production; tests have their own.
 
-use crate::frame::Position;
+use crate::frame::{Nonce, Position};
 use bytes::Bytes;
 use std::sync::Weak;
 use std::time::Duration;
@@ -40,6 +40,11 @@ pub trait Stream: Send + Sync {
     /// leaves it to the next of them.
     fn tick_after(&self, after: Duration, ticking: Weak<dyn Tick>) {
         let _ = (after, ticking);
+    }
+
+    /// What tells one attempt from any other.
+    fn nonce(&self) -> Nonce {
+        Nonce::random()
     }
 
     /// Lets a moment pass, for a thread that waits for an answer.

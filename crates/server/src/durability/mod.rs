@@ -1,6 +1,8 @@
 //! What survives the process: the journal and its snapshots. Knows when a reply may be sent; refuses to know commands.
 
 mod cluster;
+#[cfg(test)]
+mod cluster_simulation;
 mod keeper;
 mod links;
 mod load;

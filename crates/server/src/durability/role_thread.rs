@@ -362,6 +362,9 @@ impl RoleThread {
         if self.place.elects() && is_damage(error) {
             self.keeper.abandon();
             tracing::error!(error = format_args!("{error:#}"), "the log is damaged: this server stops");
+            #[cfg(test)]
+            panic!("the log is damaged: {error:#}");
+            #[cfg(not(test))]
             std::process::exit(1);
         }
     }
@@ -481,6 +484,9 @@ impl RoleThread {
         };
         self.keeper.snapshots.stop();
         engine::begin_following(&self.engine);
+        // IMPORTANT: before the log is given up. From then on another may write, and what is read here is a follower's answer.
+        self.keeper.roles.set_applied(opened.log.tail().0, 0);
+        self.keeper.roles.set_follows(true);
         self.wait_for_work_in_progress();
         if let Err(reason) = self.keeper.close() {
             // Another has it already, or what is stored is not known: it is left to whoever takes it, and read anew.
@@ -492,7 +498,6 @@ impl RoleThread {
         let last = opened.log.tail().0;
         let follower = (opened.follow_on)();
         self.keeper.roles.set_applied(last, unix_ms());
-        self.keeper.roles.set_follows(true);
         self.keeper.begin_following(Arc::downgrade(&self.engine));
         self.keeper.snapshots.resume();
         self.place.release();
@@ -558,6 +563,15 @@ impl RoleThread {
         }
     }
 
+    /// What is in memory may never have happened, or have been overtaken.
+    fn drop_state(&self) {
+        #[cfg(test)]
+        if jetstream::simulation::is_broken(jetstream::simulation::Mutation::FencedKeepsState) {
+            return;
+        }
+        engine::empty(&self.engine, self.engine.worker(self.metrics));
+    }
+
     /// Drops what is in memory, and loads the data anew. Clients get -LOADING meanwhile.
     fn reload(&self, patience: Patience) -> Next {
         engine::set_loading(&self.engine, true);
@@ -580,7 +594,7 @@ impl RoleThread {
         let mut logged_at: Option<Instant> = None;
         self.keeper.begin_following(Arc::downgrade(&self.engine));
         loop {
-            engine::empty(&self.engine, self.engine.worker(self.metrics));
+            self.drop_state();
             match self.load() {
                 Ok(follower) => {
                     self.keeper.roles.set_loading(false);

@@ -320,7 +320,7 @@ impl Roles {
     /// The next order; waits for one, or to be woken, no longer than this.
     pub(super) fn next_order(&self, within: Duration) -> Option<Order> {
         let mut state = self.state.lock();
-        if state.orders.is_empty() && !state.is_woken {
+        if state.orders.is_empty() && !state.is_woken && !within.is_zero() {
             self.changed.wait_for(&mut state, within);
         }
         state.is_woken = false;

@@ -187,7 +187,7 @@ impl Snapshots {
     /// Waits for a request, but no longer than `wait_max`.
     pub(super) fn wait_for_request(&self, wait_max: Duration) -> Option<Running> {
         let mut state = self.state.lock();
-        if state.running.is_none() {
+        if state.running.is_none() && !wait_max.is_zero() {
             self.requested.wait_for(&mut state, wait_max);
         }
         state.running.as_mut().filter(|running| !running.begun).map(|running| {

@@ -17,7 +17,7 @@ pub(crate) struct SystemClock {
 /// What a log that several machines write makes of the time, so that what has expired for one writer has expired for the
 /// next, whatever their clocks say.
 #[derive(Default)]
-struct LogTime {
+pub(crate) struct LogTime {
     mode: AtomicU8,
     /// The time of a follower; the latest time of a writer. Unix microseconds.
     ceiling_us: AtomicU64,
@@ -31,13 +31,37 @@ const FOLLOWS: u8 = 1;
 const WRITES: u8 = 2;
 
 impl LogTime {
-    #[cold]
-    fn bound(&self, own_us: u64, monotonic_ns: u64) -> u64 {
-        let ceiling_us = self.ceiling_us.load(Relaxed);
+    /// What the log makes of the machine's own time.
+    #[inline]
+    pub(crate) fn unix_us(&self, own_us: u64, monotonic_ns: u64) -> u64 {
         match self.mode.load(Relaxed) {
+            OWN => own_us,
+            mode => self.bound(mode, own_us, monotonic_ns),
+        }
+    }
+
+    #[cold]
+    fn bound(&self, mode: u8, own_us: u64, monotonic_ns: u64) -> u64 {
+        let ceiling_us = self.ceiling_us.load(Relaxed);
+        match mode {
             FOLLOWS => ceiling_us,
             _ => own_us.max(self.base_us.load(Relaxed) + monotonic_ns / 1000).min(ceiling_us),
         }
+    }
+
+    pub(crate) fn follow(&self, time_ms: u64) {
+        self.ceiling_us.store(time_ms * 1000, Relaxed);
+        self.mode.store(FOLLOWS, Relaxed);
+    }
+
+    pub(crate) fn begin(&self, monotonic_ns: u64, floor_ms: u64, ceiling_ms: u64) {
+        self.base_us.store((floor_ms * 1000).saturating_sub(monotonic_ns / 1000), Relaxed);
+        self.ceiling_us.store(ceiling_ms * 1000, Relaxed);
+        self.mode.store(WRITES, Relaxed);
+    }
+
+    pub(crate) fn allow(&self, ceiling_ms: u64) {
+        self.ceiling_us.store(ceiling_ms * 1000, Relaxed);
     }
 }
 
@@ -71,11 +95,7 @@ impl engine::Clock for SystemClock {
     fn both(&self) -> (u64, u64) {
         let monotonic_ns = self.monotonic_ns();
         let own_us = (self.epoch_ns.load(Relaxed) + monotonic_ns) / 1000;
-        let unix_us = match self.log.mode.load(Relaxed) {
-            OWN => own_us,
-            _ => self.log.bound(own_us, monotonic_ns),
-        };
-        (unix_us, monotonic_ns)
+        (self.log.unix_us(own_us, monotonic_ns), monotonic_ns)
     }
 
     #[inline]
@@ -105,19 +125,15 @@ impl jetstream::Time for SystemClock {
     }
 
     fn follow(&self, time_ms: u64) {
-        self.log.ceiling_us.store(time_ms * 1000, Relaxed);
-        self.log.mode.store(FOLLOWS, Relaxed);
+        self.log.follow(time_ms);
     }
 
     fn begin(&self, floor_ms: u64, ceiling_ms: u64) {
-        let monotonic_us = engine::Clock::monotonic_ns(self) / 1000;
-        self.log.base_us.store((floor_ms * 1000).saturating_sub(monotonic_us), Relaxed);
-        self.log.ceiling_us.store(ceiling_ms * 1000, Relaxed);
-        self.log.mode.store(WRITES, Relaxed);
+        self.log.begin(engine::Clock::monotonic_ns(self), floor_ms, ceiling_ms);
     }
 
     fn allow(&self, ceiling_ms: u64) {
-        self.log.ceiling_us.store(ceiling_ms * 1000, Relaxed);
+        self.log.allow(ceiling_ms);
     }
 }
 
