@@ -19,7 +19,7 @@ impl<F: Fn()> Drop for OnDrop<F> {
 }
 
 fn client(pair: &Pair, role: SentinelServerType) -> SentinelClient {
-    SentinelClient::build(pair.sentinels(), NAME.to_owned(), None, role).expect("addresses")
+    SentinelClient::build(pair.sentinels(), NAME, None, role).expect("addresses")
 }
 
 #[test]
