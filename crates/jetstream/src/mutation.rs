@@ -3,10 +3,7 @@
 
 /// A rule that is broken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[cfg_attr(
-    not(any(test, feature = "simulation")),
-    allow(dead_code, unreachable_pub, reason = "a server breaks none")
-)]
+#[cfg_attr(not(any(test, feature = "simulation")), allow(dead_code, unreachable_pub, reason = "a server breaks none"))]
 pub enum Mutation {
     /// The lease counts from the answer.
     LeaseFromAnswer,

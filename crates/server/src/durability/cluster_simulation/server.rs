@@ -30,6 +30,13 @@ pub(super) struct SimulatedClock {
     ignores_floor: bool,
 }
 
+impl SimulatedClock {
+    /// The time that the engine sees.
+    pub(super) fn unix_ms(&self) -> u64 {
+        engine::Clock::unix_us(self) / 1000
+    }
+}
+
 impl engine::Clock for SimulatedClock {
     fn unix_us(&self) -> u64 {
         self.log.unix_us(self.world.calendar_ms(self.machine) * 1000, self.monotonic_ns())
@@ -42,7 +49,9 @@ impl engine::Clock for SimulatedClock {
 
 impl jetstream::Time for SimulatedClock {
     fn now_ms(&self) -> u64 {
-        engine::Clock::unix_us(self) / 1000
+        let unix_us = engine::Clock::unix_us(self);
+        self.log.say(unix_us, engine::Clock::monotonic_ns(self));
+        unix_us / 1000
     }
 
     fn own_ms(&self) -> u64 {
