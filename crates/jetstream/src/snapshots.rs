@@ -64,7 +64,7 @@ impl Manifest {
         format!("{MANIFESTS}{:020}-{:010}-{:032x}", self.link.position, self.epoch.0, self.nonce.0)
     }
 
-    fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         bytes.extend_from_slice(MAGIC);
         let Link { position, crc, epoch, nonce, sequence, time_ms, ceiling_ms } = self.link;
@@ -97,7 +97,7 @@ impl Manifest {
     }
 
     /// `None` if it is damaged.
-    fn decode(bytes: &[u8]) -> Option<Manifest> {
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Manifest> {
         let (body, crc) = bytes.split_last_chunk::<4>()?;
         if crc32c::crc32c(body) != u32::from_le_bytes(*crc) {
             return None;
