@@ -12,7 +12,7 @@ use crate::test_host::IdleHost;
 use engine::persistence::SnapshotReason;
 use engine::persistence::journal_state::JournalState;
 use engine::{Client, ClientHandle, Engine, Flow, Persistence, Settings, Worker};
-use jetstream::simulation::{Crash, World};
+use jetstream::simulation::{Crash, SimulatedObjects, SimulatedStream, World};
 use jetstream::{LogId, Membership, StreamPlace, Timing};
 use resp::OwnedRequest;
 use std::cell::{Cell, RefCell};
@@ -118,7 +118,7 @@ pub(super) struct Making<'a> {
 impl Server {
     pub(super) fn start(machine: usize, making: &Making<'_>) -> Server {
         let Making { world, settings, member, life, ignores_floor } = making;
-        let stream = world.begin_process(machine);
+        let stream = SimulatedStream::begin(world, machine);
         let clock =
             SimulatedClock { world: (*world).clone(), machine, log: LogTime::default(), ignores_floor: *ignores_floor };
         let clock = Arc::new(clock);
@@ -130,7 +130,8 @@ impl Server {
             address: "127.0.0.1 6379".into(),
             timing: Timing::DEFAULT,
         };
-        let place = Arc::new(StreamPlace::new(membership, stream.clone(), stream.objects(), clock.clone()));
+        let place =
+            Arc::new(StreamPlace::new(membership, stream.clone(), SimulatedObjects::of(&stream), clock.clone()));
         let keeper = Arc::new(Keeper::new((*settings).clone(), 1, 0));
         // No thread of its own: the simulation takes its steps, without rests.
         keeper.snapshots.has_thread.store(true, Relaxed);
