@@ -231,6 +231,9 @@ pub(crate) fn decode(
     if first != last.sequence.next().0 {
         return Err(unchained(format!("it goes on with batch {first}, and the last one was {}", last.sequence)));
     }
+    if count > 0 && kind != Kind::Batches {
+        return Err(Damage::Broken { position, detail: "it has batches, and is none of those that do".into() });
+    }
     let link = Link {
         position,
         crc,
@@ -435,6 +438,8 @@ mod tests {
         }
         let another = append(&mut other, Kind::Batches, 2, 0, b"");
         assert!(matches!(read(&after_first, 2, &another), Damage::Unchained { .. }));
+        let (counted, _) = encode(LOG, 0, &after_first, &contents(Kind::Release, 1, 1, b""));
+        assert!(matches!(read(&after_first, 2, &counted), Damage::Broken { .. }));
         let (foreign, _) = encode(LogId(1), 0, &after_first, &contents(Kind::Batches, 1, 0, b""));
         assert!(matches!(read(&after_first, 2, &foreign), Damage::Foreign { .. }));
         let (partition, _) = encode(LOG, 1, &after_first, &contents(Kind::Batches, 1, 0, b""));

@@ -15,6 +15,8 @@ mod context;
 mod delivery;
 mod follower;
 mod frame;
+#[cfg(any(test, feature = "simulation"))]
+pub mod fuzzing;
 mod lease;
 mod log;
 mod mark;

@@ -56,7 +56,7 @@ impl Manifest {
         format!("{MANIFESTS}{:020}-{:010}-{:032x}", self.link.position, self.epoch.0, self.nonce.0)
     }
 
-    fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         bytes.extend_from_slice(MAGIC);
         let Link { position, crc, epoch, nonce, sequence, time_ms, ceiling_ms } = self.link;

@@ -115,7 +115,8 @@ pub trait Tick: Send + Sync {
 
 /// The time of the log: by it, deadlines are judged, whoever writes.
 pub trait Time: Send + Sync {
-    /// The time of this process: the writer's, or what it follows. Unix milliseconds.
+    /// The time of this process, as it is said in a frame: the writer's, or what it follows. A writer's never goes back
+    /// behind it. Unix milliseconds.
     fn now_ms(&self) -> u64;
 
     /// What the clock of this machine says.

@@ -5,7 +5,7 @@ use crate::frame::{LogId, Position};
 use crate::lease::Timing;
 use crate::objects::Objects;
 use crate::place::{Membership, StreamPlace};
-use crate::simulation::World;
+use crate::simulation::{SimulatedObjects, SimulatedStream, World};
 use crate::stream::{Answer, Appended, Extent, Found, Receive, Stream, Tick, Time};
 use bytes::Bytes;
 use journal::{Follow, Followed, Follower, LogPlace, OpenedLog, RecoveryError, SnapshotInfo, Stamp};
@@ -152,7 +152,7 @@ impl Process {
         member: &str,
         objects: impl FnOnce(Arc<dyn Objects>) -> Arc<dyn Objects>,
     ) -> Process {
-        let (stream, time) = (world.begin_process(machine), Arc::new(Told::default()));
+        let (stream, time) = (SimulatedStream::begin(world, machine), Arc::new(Told::default()));
         let membership = Membership {
             known: None,
             name: "test".into(),
@@ -162,7 +162,7 @@ impl Process {
             address: "127.0.0.1 1".into(),
             timing: Timing::DEFAULT,
         };
-        let place = StreamPlace::new(membership, stream.clone(), objects(stream.objects()), time.clone());
+        let place = StreamPlace::new(membership, stream.clone(), objects(SimulatedObjects::of(&stream)), time.clone());
         Process { world: world.clone(), place, time }
     }
 

@@ -36,10 +36,10 @@ pub(super) struct Process {
     pub(super) life: u64,
 }
 
-/// What happens at some time.
-pub(super) enum Event {
+/// What happens at some time, in a world `W`.
+pub(super) enum Event<W> {
     /// A request arrives at the stream.
-    Request(Box<dyn FnOnce(&mut super::world::Inner) + Send>),
+    Request(Box<dyn FnOnce(&mut W) + Send>),
     /// An answer arrives at a process, or its wait for one ends.
     Answer(Process, Box<dyn FnOnce() + Send>),
     /// The next message is delivered to a subscription.
@@ -48,7 +48,7 @@ pub(super) enum Event {
     TickOnce(Process, Weak<dyn Tick>),
 }
 
-impl Event {
+impl<W> Event<W> {
     /// The process in which it happens, if that is one.
     pub(super) fn within(&self) -> Option<Process> {
         match self {
@@ -103,24 +103,24 @@ pub(super) struct Subscription {
 }
 
 /// The network: events, and when they happen.
-pub(super) struct Network {
+pub(super) struct Network<W> {
     pub(super) faults: Faults,
-    events: BTreeMap<(u64, u64), Event>,
+    events: BTreeMap<(u64, u64), Event<W>>,
     last_number: u64,
 }
 
-impl Network {
-    pub(super) fn new() -> Network {
+impl<W> Network<W> {
+    pub(super) fn new() -> Network<W> {
         Network { faults: Faults::default(), events: BTreeMap::new(), last_number: 0 }
     }
 
-    pub(super) fn schedule(&mut self, at_ns: u64, event: Event) {
+    pub(super) fn schedule(&mut self, at_ns: u64, event: Event<W>) {
         self.last_number += 1;
         self.events.insert((at_ns, self.last_number), event);
     }
 
     /// The next event, if it is not after `until_ns`.
-    pub(super) fn next(&mut self, until_ns: u64) -> Option<(u64, Event)> {
+    pub(super) fn next(&mut self, until_ns: u64) -> Option<(u64, Event<W>)> {
         let first = self.events.first_entry().filter(|entry| entry.key().0 <= until_ns)?;
         let ((at_ns, _), event) = first.remove_entry();
         Some((at_ns, event))

@@ -17,6 +17,11 @@ pub struct SimulatedObjects {
 }
 
 impl SimulatedObjects {
+    /// For the process that reaches the stream by this.
+    pub fn of(stream: &Arc<SimulatedStream>) -> Arc<SimulatedObjects> {
+        Arc::new(SimulatedObjects { stream: stream.clone() })
+    }
+
     fn call<T>(&self, execute: impl FnOnce(&mut BTreeMap<String, Vec<u8>>) -> io::Result<T>) -> io::Result<T> {
         let (world, process) = (&self.stream.world, self.stream.process);
         let failed = || io::Error::new(io::ErrorKind::TimedOut, "the object store does not answer");

@@ -1,7 +1,6 @@
 //! The stream, as one process of a simulation reaches it. Decides nothing.
 
 use super::network::{Crash, Event, Process};
-use super::objects::SimulatedObjects;
 use super::world::World;
 use crate::frame::{Nonce, Position};
 use crate::stream::{Answer, Appended, Extent, Found, Receive, Stream, Tick};
@@ -16,9 +15,9 @@ pub struct SimulatedStream {
 }
 
 impl SimulatedStream {
-    /// The object store, for the same process.
-    pub fn objects(self: &Arc<SimulatedStream>) -> Arc<SimulatedObjects> {
-        Arc::new(SimulatedObjects { stream: self.clone() })
+    /// A process begins on a machine where none runs.
+    pub fn begin(world: &Arc<World>, machine: usize) -> Arc<SimulatedStream> {
+        Arc::new(SimulatedStream { world: world.clone(), process: world.begin_process(machine) })
     }
 }
 

@@ -2,7 +2,6 @@
 //! happen; refuses to know why a process asks.
 
 use super::network::{Event, Faults, Machine, Network, Process, Subscription, TICK_NS, happens};
-use super::stream::SimulatedStream;
 use crate::frame::{Nonce, Position};
 use crate::stream::{Answer, Extent, Unanswered};
 use bytes::Bytes;
@@ -26,7 +25,7 @@ pub struct World {
 pub(super) struct Inner {
     pub(super) rng: Rng,
     pub(super) now_ns: u64,
-    pub(super) network: Network,
+    pub(super) network: Network<Inner>,
     pub(super) machines: Vec<Machine>,
     pub(super) stored: Stored,
     pub(super) objects: BTreeMap<String, Vec<u8>>,
@@ -139,8 +138,8 @@ impl World {
         self.inner.lock().answers_when_sent = true;
     }
 
-    /// A process begins on a machine where none runs. The result is how it reaches the stream.
-    pub fn begin_process(self: &Arc<World>, number: usize) -> Arc<SimulatedStream> {
+    /// A process begins on a machine where none runs.
+    pub(super) fn begin_process(&self, number: usize) -> Process {
         let mut inner = self.inner.lock();
         let now_ns = inner.now_ns;
         let machine = &mut inner.machines[number];
@@ -150,8 +149,7 @@ impl World {
         machine.stopped_until_ns = 0;
         let process = Process { machine: number, life: machine.life };
         inner.network.schedule(now_ns + TICK_NS, Event::Tick(process));
-        drop(inner);
-        Arc::new(SimulatedStream { world: self.clone(), process })
+        process
     }
 
     /// The process on a machine is killed. What it has sent still arrives.

@@ -60,6 +60,14 @@ impl LogTime {
         self.mode.store(WRITES, Relaxed);
     }
 
+    /// The log says this time: the writer's own never goes back behind it, even if the machine's calendar is set back. What
+    /// has expired for a follower, or for the writer after this one, must not come back here.
+    pub(crate) fn say(&self, unix_us: u64, monotonic_ns: u64) {
+        if self.mode.load(Relaxed) == WRITES {
+            self.base_us.fetch_max(unix_us.saturating_sub(monotonic_ns / 1000), Relaxed);
+        }
+    }
+
     pub(crate) fn allow(&self, ceiling_ms: u64) {
         self.ceiling_us.store(ceiling_ms * 1000, Relaxed);
     }
@@ -105,19 +113,18 @@ impl engine::Clock for SystemClock {
 
     fn adjust(&self) {
         let unix_ns = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
-        if self.log.mode.load(Relaxed) == WRITES {
-            // IMPORTANT: a clock that is set back does not take the time of the log back. Followers have the later one: a key
-            // that is alive here would have expired there.
-            let (unix_us, monotonic_ns) = engine::Clock::both(self);
-            self.log.base_us.fetch_max(unix_us.saturating_sub(monotonic_ns / 1000), Relaxed);
-        }
+        // IMPORTANT: before the clock follows a calendar that may have been set back.
+        let (unix_us, monotonic_ns) = engine::Clock::both(self);
+        self.log.say(unix_us, monotonic_ns);
         self.epoch_ns.store(unix_ns.saturating_sub(self.monotonic_ns()), Relaxed);
     }
 }
 
 impl jetstream::Time for SystemClock {
     fn now_ms(&self) -> u64 {
-        engine::Clock::unix_us(self) / 1000
+        let (unix_us, monotonic_ns) = engine::Clock::both(self);
+        self.log.say(unix_us, monotonic_ns);
+        unix_us / 1000
     }
 
     fn own_ms(&self) -> u64 {
@@ -171,6 +178,13 @@ mod tests {
         clock.adjust();
         clock.allow(now_ms + 120_000);
         assert!(clock.now_ms() >= now_ms + 60_000 && clock.now_ms() < now_ms + 120_000);
+        // A frame says a time, and the calendar is set back.
+        let log = LogTime::default();
+        log.begin(0, 1000, 9000);
+        let said_us = log.unix_us(5_000_000, 0);
+        log.say(said_us, 0);
+        assert_eq!((said_us, log.unix_us(2_000_000, 1_000_000)), (5_000_000, 5_001_000));
+        assert_eq!(log.unix_us(2_000_000, 60_000_000_000), 9_000_000, "not beyond the ceiling");
         // It was behind.
         clock.begin(now_ms - 3_600_000, now_ms + 60_000);
         assert!(clock.now_ms() >= now_ms);

@@ -17,8 +17,9 @@ use jetstream::simulation::Mutation;
 use simulation::{Broken, Focus, Plan, Summary, simulate};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-const SEEDS: Range<u64> = 0..2000;
+const SEEDS: Range<u64> = 0..3000;
 const STEPS: usize = 250;
 
 struct SeedOnPanic(u64);
@@ -56,8 +57,19 @@ fn seeds() -> Range<u64> {
 fn servers_that_share_a_stream_keep_their_promises_whatever_happens() {
     let seeds = seeds();
     let count = seeds.end - seeds.start;
+    // Each simulation is on one thread. Which one that is makes no difference.
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let next = AtomicU64::new(seeds.start);
+    let run_some = || -> Vec<Summary> {
+        let chosen = std::iter::repeat_with(|| next.fetch_add(1, Relaxed)).take_while(|seed| *seed < seeds.end);
+        chosen.map(|seed| run(seed, count == 1)).collect()
+    };
+    let summaries: Vec<Summary> = std::thread::scope(|scope| {
+        let running: Vec<_> = (0..threads).map(|_| scope.spawn(run_some)).collect();
+        running.into_iter().flat_map(|thread| thread.join().expect("all of it holds")).collect()
+    });
     let mut all = Summary::default();
-    for summary in seeds.map(|seed| run(seed, count == 1)) {
+    for summary in summaries {
         all.epochs += summary.epochs;
         all.acknowledged += summary.acknowledged;
         all.writer_reads += summary.writer_reads;

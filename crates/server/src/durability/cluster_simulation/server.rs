@@ -12,7 +12,7 @@ use crate::test_host::IdleHost;
 use engine::persistence::SnapshotReason;
 use engine::persistence::journal_state::JournalState;
 use engine::{Client, ClientHandle, Engine, Flow, Persistence, Settings, Worker};
-use jetstream::simulation::{Crash, World};
+use jetstream::simulation::{Crash, SimulatedObjects, SimulatedStream, World};
 use jetstream::{LogId, Membership, StreamPlace, Timing};
 use resp::OwnedRequest;
 use std::cell::{Cell, RefCell};
@@ -30,6 +30,13 @@ pub(super) struct SimulatedClock {
     ignores_floor: bool,
 }
 
+impl SimulatedClock {
+    /// The time that the engine sees.
+    pub(super) fn unix_ms(&self) -> u64 {
+        engine::Clock::unix_us(self) / 1000
+    }
+}
+
 impl engine::Clock for SimulatedClock {
     fn unix_us(&self) -> u64 {
         self.log.unix_us(self.world.calendar_ms(self.machine) * 1000, self.monotonic_ns())
@@ -42,7 +49,9 @@ impl engine::Clock for SimulatedClock {
 
 impl jetstream::Time for SimulatedClock {
     fn now_ms(&self) -> u64 {
-        engine::Clock::unix_us(self) / 1000
+        let unix_us = engine::Clock::unix_us(self);
+        self.log.say(unix_us, engine::Clock::monotonic_ns(self));
+        unix_us / 1000
     }
 
     fn own_ms(&self) -> u64 {
@@ -109,7 +118,7 @@ pub(super) struct Making<'a> {
 impl Server {
     pub(super) fn start(machine: usize, making: &Making<'_>) -> Server {
         let Making { world, settings, member, life, ignores_floor } = making;
-        let stream = world.begin_process(machine);
+        let stream = SimulatedStream::begin(world, machine);
         let clock =
             SimulatedClock { world: (*world).clone(), machine, log: LogTime::default(), ignores_floor: *ignores_floor };
         let clock = Arc::new(clock);
@@ -122,7 +131,8 @@ impl Server {
             address: "127.0.0.1 6379".into(),
             timing: Timing::DEFAULT,
         };
-        let place = Arc::new(StreamPlace::new(membership, stream.clone(), stream.objects(), clock.clone()));
+        let place =
+            Arc::new(StreamPlace::new(membership, stream.clone(), SimulatedObjects::of(&stream), clock.clone()));
         let keeper = Arc::new(Keeper::new((*settings).clone(), 1, 0));
         // No thread of its own: the simulation takes its steps, without rests.
         keeper.snapshots.has_thread.store(true, Relaxed);

@@ -7,8 +7,8 @@ use super::checks::{Asked, Checks, LISTS, elements};
 use super::server::{Connected, Making, Server};
 use engine::Settings;
 use fastrand::Rng;
+use jetstream::Timing;
 use jetstream::simulation::{Faults, Mutation, World, break_rule};
-use jetstream::{Time, Timing};
 use journal::LogPlace;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -275,7 +275,7 @@ impl Simulation {
     fn note_writer(&self, server: &Server) {
         if let Some(epoch) = server.epoch() {
             self.checks.borrow_mut().write(epoch, (server.machine, server.life));
-            let (now_ms, latest_ms) = (server.clock.now_ms(), self.latest_ms());
+            let (now_ms, latest_ms) = (server.clock.unix_ms(), self.latest_ms());
             assert!(now_ms <= latest_ms, "a writer's time is {now_ms}, which is {} ms too late", now_ms - latest_ms);
         }
     }
@@ -334,6 +334,7 @@ impl Simulation {
             50..60 => self.take_snapshot(machine),
             60..63 => {
                 let calendar_ms = self.rng.borrow_mut().i64(-20_000..20_000);
+                self.trace(|| format!("m{machine} has its calendar set"));
                 self.world.step_calendar(machine, calendar_ms);
             }
             63..330 => self.append(machine),
@@ -435,7 +436,7 @@ impl Simulation {
 
     fn set(&self, machine: usize) {
         let Some(server) = self.reached(machine) else { return };
-        let deadline_ms = server.clock.now_ms() + self.random(8000) + 1;
+        let deadline_ms = server.clock.unix_ms() + self.random(8000) + 1;
         let asked = self.checks.borrow_mut().set(deadline_ms);
         let Asked::Set { key } = &asked else { unreachable!("it was just made") };
         let name = format!("key:{key}");
@@ -455,8 +456,9 @@ impl Simulation {
     fn ask(&self, server: &Server, asked: Asked, words: &[&str]) {
         let asked = server.ask(asked, words);
         self.trace(|| {
-            let words: Vec<&str> = words.iter().take(4).copied().collect();
-            format!("m{} {words:?} {}", server.machine, if asked.is_ok() { "" } else { "refused" })
+            let words: Vec<&str> = words.iter().take(5).copied().collect();
+            let refused = if asked.is_ok() { "" } else { "refused" };
+            format!("m{} at {} {words:?} {refused}", server.machine, server.clock.unix_ms())
         });
         if let Err(refused) = asked {
             self.checks.borrow_mut().refuse(&refused);
@@ -541,7 +543,7 @@ impl Simulation {
         self.checks.borrow_mut().end(&all[0]);
         // All keys expire, everywhere.
         let last_ms = self.checks.borrow().last_deadline_ms();
-        let is_over = || self.running().iter().all(|server| server.clock.now_ms() > last_ms);
+        let is_over = || self.running().iter().all(|server| server.clock.unix_ms() > last_ms);
         for _ in 0..REST_STEPS_MAX {
             if is_over() {
                 break;
