@@ -426,6 +426,7 @@ impl Follower for StreamFollower {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log::STOPS_AFTER_MS;
     use crate::simulation::World;
     use crate::testing::{OWN_MS, Process, ToldTime, next, store};
     use journal::LogPlace;
@@ -531,21 +532,30 @@ mod tests {
     /// Regression: it followed its own frames after it had taken the log over, and its time ran ahead by a lease with each.
     #[test]
     fn the_time_of_a_new_writer_is_its_own_from_the_ceiling_of_the_one_before() {
-        let (_, writer, reader) = two();
-        let opened = writer.write();
-        store(&opened, b"one");
-        let mut follower = reader.follow();
-        assert_eq!(*reader.time.0.lock(), ToldTime::Follows(OWN_MS));
-        opened.log.close().unwrap();
-        reader.pass(&mut *follower, ms(100));
-        follower.begin_epoch().unwrap();
         let lease_ms = crate::lease::Timing::DEFAULT.lease_ms();
-        let expected = ToldTime::Writes { floor_ms: OWN_MS + lease_ms, ceiling_ms: OWN_MS + 2 * lease_ms };
-        assert_eq!(*reader.time.0.lock(), expected);
-        // As the role thread does before it writes.
-        reader.pass(&mut *follower, ms(100));
-        follower.note_applied();
-        assert_eq!(*reader.time.0.lock(), expected);
+        // The time of one that hands over stops at once, that of one that is killed at the ceiling.
+        for (hands_over, floor_ms) in [(true, OWN_MS + STOPS_AFTER_MS), (false, OWN_MS + lease_ms)] {
+            let (world, writer, reader) = two();
+            let opened = writer.write();
+            store(&opened, b"one");
+            let mut follower = reader.follow();
+            assert_eq!(*reader.time.0.lock(), ToldTime::Follows(OWN_MS));
+            if hands_over {
+                opened.log.close().unwrap();
+            } else {
+                world.kill(0);
+            }
+            while !follower.is_due() {
+                reader.pass(&mut *follower, ms(100));
+            }
+            follower.begin_epoch().unwrap();
+            let expected = ToldTime::Writes { floor_ms, ceiling_ms: floor_ms + lease_ms };
+            assert_eq!(*reader.time.0.lock(), expected);
+            // As the role thread does before it writes.
+            reader.pass(&mut *follower, ms(100));
+            follower.note_applied();
+            assert_eq!(*reader.time.0.lock(), expected);
+        }
     }
 
     #[test]

@@ -21,6 +21,8 @@ const PENDING_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// How many places are remembered at which a snapshot may begin to be followed. If there are more, every second one is
 /// forgotten.
 const BOUNDARIES_MAX: usize = 4096;
+/// How long the time of a writer goes on that gives the log up.
+pub(crate) const STOPS_AFTER_MS: u64 = 50;
 /// How long the end of the log may take.
 const CLOSES_WITHIN_NS: u64 = 10_000_000_000;
 
@@ -196,9 +198,7 @@ impl StreamLog {
         let Context { log, partition, time, timing, .. } = &*self.context;
         let time_ms = time.now_ms().max(state.link.time_ms);
         let ceiling_ms = match kind {
-            // IMPORTANT: the lease was given up before, so nothing is judged by a later time. With a lease added, each hand-over would
-            // take the time of the log further ahead.
-            Kind::Release => time_ms,
+            Kind::Release => self.stop_time(state.link.ceiling_ms).max(time_ms),
             Kind::Batches | Kind::Epoch => (time_ms + timing.lease_ms()).max(state.link.ceiling_ms),
         };
         let contents = Contents {
@@ -214,6 +214,23 @@ impl StreamLog {
         (state.is_sending, state.sent_ns) = (true, now_ns);
         state.bytes_since_forget += message.len() as u64;
         self.delivery.get().expect("it is set at the beginning").send(message, link);
+    }
+
+    /// Lets the time of this process go on for a moment only, and returns when it stops. With a whole lease, each hand-over
+    /// would take the time of the log further ahead.
+    ///
+    /// IMPORTANT: it has to stop. What is read here until this process knows that the log is given up is still answered, and
+    /// what has expired by then must not come back with the next writer.
+    fn stop_time(&self, ceiling_ms: u64) -> u64 {
+        let time = &self.context.time;
+        loop {
+            let stop_ms = (time.now_ms() + STOPS_AFTER_MS).min(ceiling_ms);
+            time.allow(stop_ms);
+            // If it is there already, another thread may have seen a later time just before.
+            if stop_ms == ceiling_ms || time.now_ms() < stop_ms {
+                return stop_ms;
+            }
+        }
     }
 
     fn on_outcome(&self, outcome: Outcome) {
