@@ -546,7 +546,7 @@ impl Tick for StreamLog {
 mod tests {
     use super::*;
     use crate::simulation::World;
-    use crate::testing::{OWN_MS, Process, next, store, take_snapshot};
+    use crate::testing::{OWN_MS, Process, ToldTime, next, store, take_snapshot};
     use journal::Sequence;
 
     #[test]
@@ -563,6 +563,21 @@ mod tests {
         assert!((opened.follow_on)().is_none(), "it has a change that is nowhere");
         world.advance(Duration::from_secs(5));
         assert!(!opened.log.may_answer(), "it does not come back");
+    }
+
+    /// Regression: it went on while the release was on its way, and what it had seen expire came back with the next writer.
+    #[test]
+    fn the_time_of_a_writer_stops_before_it_gives_the_log_up() {
+        let world = World::new(7, 1, 1000);
+        let process = Process::begin(&world, 0, "a");
+        let opened = process.write();
+        let ceiling_ms = || match *process.time.0.lock() {
+            ToldTime::Writes { ceiling_ms, .. } => ceiling_ms,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(ceiling_ms(), OWN_MS + Timing::DEFAULT.lease_ms());
+        opened.log.close().unwrap();
+        assert_eq!(ceiling_ms(), OWN_MS + STOPS_AFTER_MS);
     }
 
     #[test]

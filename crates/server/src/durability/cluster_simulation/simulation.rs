@@ -149,7 +149,7 @@ impl Simulation {
         let mut rng = Rng::with_seed(plan.seed);
         let world = World::new(plan.seed, SERVERS, MESSAGE_MAX);
         world.on_pause(go_on);
-        world.set_faults(if plan.focus.is_some() { Faults::default() } else { plan.faults });
+        world.set_faults(if plan.focus == Some(Focus::Lease) { Faults::default() } else { plan.faults });
         let settings = Arc::new(Settings::new());
         let rate_max = plan.rate_ppm_max();
         if plan.confirms_reads {
@@ -436,7 +436,8 @@ impl Simulation {
 
     fn set(&self, machine: usize) {
         let Some(server) = self.reached(machine) else { return };
-        let deadline_ms = server.clock.unix_ms() + self.random(8000) + 1;
+        let within_ms = if self.plan.focus == Some(Focus::Expiry) { 2000 } else { 8000 };
+        let deadline_ms = server.clock.unix_ms() + self.random(within_ms) + 1;
         let asked = self.checks.borrow_mut().set(deadline_ms);
         let Asked::Set { key } = &asked else { unreachable!("it was just made") };
         let name = format!("key:{key}");
