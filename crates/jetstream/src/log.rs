@@ -8,7 +8,7 @@ use crate::frame::{self, Contents, Kind, Link};
 use crate::lease::{Timing, has_passed};
 use crate::mutation::{Mutation, is_broken};
 use crate::stream::Tick;
-use journal::{Epoch, Failure, Follower, Log, Maintenance, Sequence};
+use journal::{Buffers, Epoch, Failure, Follower, Log, Maintenance, Sequence};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::io;
@@ -528,6 +528,11 @@ impl Maintenance for StreamLog {
 
     fn bytes_since_forget(&self) -> u64 {
         self.state.lock().bytes_since_forget
+    }
+
+    fn buffers(&self) -> Buffers {
+        let state = self.state.lock();
+        Buffers { unwritten_bytes: state.pending.len() as u64, memory_bytes: state.pending.capacity() as u64 }
     }
 }
 

@@ -41,7 +41,7 @@ pub use fence::Fence;
 pub use file_log::{FileLog, FileLogOptions};
 pub use files::{DirectoryId, EpochId};
 pub use log::{Batch, Follow, FollowUpTo, Followed, Log, LogReader, ReadError, Stopper};
-pub use maintenance::Maintenance;
+pub use maintenance::{Buffers, Maintenance};
 pub use memory::{Faults, MemoryLog, MemoryPlace};
 pub use place::{Claim, Follower, LogPlace, OpenedLog, Reading};
 pub use recovery::{DirectoryError, History, ReadProgress, Recovery, RecoveryError, Warning};

@@ -61,4 +61,16 @@ pub trait Maintenance: Log {
 
     /// The bytes written since the last [`Maintenance::forget`]; after a start, the bytes replayed.
     fn bytes_since_forget(&self) -> u64;
+
+    /// The memory of batches that are not stored yet.
+    fn buffers(&self) -> Buffers;
+}
+
+/// The buffers of a log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Buffers {
+    /// Appended and not written yet.
+    pub unwritten_bytes: u64,
+    /// The memory for it, with what is kept for the next batches.
+    pub memory_bytes: u64,
 }

@@ -338,6 +338,7 @@ impl State {
             }
         });
         if succeeded && !context.collector_changed.get() && !context.cjson_changed.get() {
+            context.shrink_buffers();
             return Ran::Ok;
         }
         self.finish_run(succeeded, name, start, out)

@@ -234,7 +234,8 @@ fn memory(lines: &mut Lines, cx: &ReadCx<'_>) {
         "mem_clients_slaves",
     ]);
     lines.add("mem_clients_normal", account.clients);
-    lines.zeros(&["mem_cluster_links", "mem_aof_buffer"]);
+    lines.add("mem_cluster_links", 0);
+    lines.add("mem_aof_buffer", account.journal);
     lines.add("mem_allocator", "jemalloc");
     lines.add("active_defrag_running", 0);
     let (being_freed, freed) = cx.server().eviction.freed_elsewhere();

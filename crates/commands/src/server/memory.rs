@@ -57,6 +57,8 @@ pub(super) struct Account {
     pub(super) startup: u64,
     /// All clients, mostly their buffers.
     pub(super) clients: u64,
+    /// The journal's buffers.
+    pub(super) journal: u64,
     pub(super) dbs: [DbSurvey; DATABASES],
     pub(super) keys: u64,
     /// Everything except keys and values.
@@ -71,11 +73,13 @@ impl Account {
         let startup = cx.server().statistics.startup_memory.load(Relaxed);
         let clients = cx.server().clients.all().iter().map(|handle| handle.memory_bytes() as u64).sum();
         let tables: u64 = dbs.iter().map(|db| db.table_bytes + db.deadline_bytes).sum();
-        let overhead = startup + clients + tables;
+        let journal = cx.server().persistence.report().buffer_bytes;
+        let overhead = startup + clients + journal + tables;
         Account {
             peak: cx.server().statistics.peak_memory.load(Relaxed).max(host.used),
             startup,
             clients,
+            journal,
             keys: dbs.iter().map(|db| db.keys).sum(),
             dbs,
             overhead,
@@ -153,7 +157,7 @@ pub(super) fn stats(cx: &mut ReadCx<'_>) -> CommandResult {
         ("clients.slaves", Bytes(0)),
         ("clients.normal", bytes(account.clients)),
         ("cluster.links", Bytes(0)),
-        ("aof.buffer", Bytes(0)),
+        ("aof.buffer", bytes(account.journal)),
         ("lua.caches", Bytes(lua::total_bytes() as i64)),
         ("functions.caches", Bytes(0)),
     ];

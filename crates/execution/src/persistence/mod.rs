@@ -194,6 +194,8 @@ pub struct Report {
     pub snapshot_bytes: u64,
     /// Bytes that were appended and not yet handed to the operating system.
     pub unwritten_bytes: u64,
+    /// The memory of the buffers for them.
+    pub buffer_bytes: u64,
     /// The newest batch, the newest that the operating system has, and the newest that survives a power failure.
     pub sequence: u64,
     pub written: u64,

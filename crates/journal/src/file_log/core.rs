@@ -51,6 +51,8 @@ pub(super) struct Core {
     pub(super) watermarks: Watermarks,
     pub(super) has_room: AtomicBool,
     pub(super) bytes_since_forget: AtomicU64,
+    /// The memory of the buffer that the writer has, while the tail has the other.
+    pub(super) written_buffer_bytes: AtomicUsize,
     /// The last batch of a log that was closed without failure, or [`NOT_CLOSED`].
     pub(super) closed_at: AtomicU64,
 }
@@ -101,6 +103,7 @@ impl Core {
             self.durable()
         };
         let (last, time_ms) = self.tail.lock().take(&mut writer.frames);
+        self.written_buffer_bytes.store(writer.frames.capacity(), Ordering::Relaxed);
         if writer.frames.is_empty() {
             return Ok(());
         }
@@ -113,6 +116,7 @@ impl Core {
         // IMPORTANT: after the write, and before the marks move.
         self.check_written()?;
         tail::give_back(&mut writer.frames);
+        self.written_buffer_bytes.store(writer.frames.capacity(), Ordering::Relaxed);
         if let Some(segment) = self.segments.lock().last_mut() {
             segment.bytes += bytes;
         }

@@ -23,7 +23,7 @@ use crate::files::marks::{self, MarksFile};
 use crate::files::{DirectoryId, EpochId, WriterIdentity};
 use crate::files::{frame, segment};
 use crate::log::{Follow, FollowUpTo, Log, LogReader};
-use crate::maintenance::Maintenance;
+use crate::maintenance::{Buffers, Maintenance};
 use crate::sequence::Sequence;
 use crate::snapshot::DirectorySnapshots;
 use crate::storage::Storage;
@@ -137,6 +137,7 @@ impl FileLog {
             watermarks: Watermarks::new(reached),
             has_room: AtomicBool::new(has_room),
             bytes_since_forget: AtomicU64::new(replayed_bytes),
+            written_buffer_bytes: AtomicUsize::new(0),
             closed_at: AtomicU64::new(NOT_CLOSED),
         });
         let for_thread = core.clone();
@@ -405,6 +406,12 @@ impl Maintenance for FileLog {
 
     fn bytes_since_forget(&self) -> u64 {
         self.core.bytes_since_forget.load(Ordering::Relaxed)
+    }
+
+    fn buffers(&self) -> Buffers {
+        let (unwritten, memory) = self.core.tail.lock().buffer();
+        let written = self.core.written_buffer_bytes.load(Ordering::Relaxed);
+        Buffers { unwritten_bytes: unwritten as u64, memory_bytes: (memory + written) as u64 }
     }
 }
 

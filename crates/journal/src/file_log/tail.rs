@@ -71,6 +71,11 @@ impl Tail {
         (self.last_stored, self.time_ms)
     }
 
+    /// The bytes of the frames, and of the memory for them.
+    pub(super) fn buffer(&self) -> (usize, usize) {
+        (self.frames.len(), self.frames.capacity())
+    }
+
     pub(super) fn drop_batches(&mut self) {
         self.frames = Vec::new();
         self.is_dropping = true;

@@ -13,7 +13,7 @@ use super::state::{Shared, Ticking};
 use crate::epoch::Epoch;
 use crate::failure::{Failure, Operation};
 use crate::log::{Batch, Follow, FollowUpTo, Followed, Log, LogReader, ReadError, Stopper};
-use crate::maintenance::Maintenance;
+use crate::maintenance::{Buffers, Maintenance};
 use crate::sequence::Sequence;
 
 /// How many ticks a wait lasts before it fails, in a place where things go wrong.
@@ -449,6 +449,11 @@ impl Maintenance for MemoryLog {
 
     fn bytes_since_forget(&self) -> u64 {
         self.writer.state.lock().bytes_since_forget
+    }
+
+    /// What is appended is stored.
+    fn buffers(&self) -> Buffers {
+        Buffers::default()
     }
 }
 

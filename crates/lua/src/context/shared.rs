@@ -157,12 +157,14 @@ impl Context {
     }
 
     /// Gives back what an unusual script made the buffers grow to.
+    #[inline]
     pub(crate) fn shrink_buffers(&self) {
         const KEPT_BYTES: usize = 64 * 1024;
         for buffer in [&self.reply, &self.scratch] {
             let mut buffer = buffer.borrow_mut();
-            buffer.clear();
-            buffer.shrink_to(KEPT_BYTES);
+            if buffer.capacity() > KEPT_BYTES {
+                *buffer = Vec::new();
+            }
         }
     }
 }

@@ -597,7 +597,11 @@ impl Persistence for Keeper {
         report.has_room = true;
         if let Some(journal) = self.journal() {
             report.has_room = journal.has_room();
-            report.journal_bytes = self.opened().map_or(0, |opened| opened.maintenance.bytes());
+            if let Some(opened) = self.opened() {
+                report.journal_bytes = opened.maintenance.bytes();
+                let buffers = opened.maintenance.buffers();
+                (report.unwritten_bytes, report.buffer_bytes) = (buffers.unwritten_bytes, buffers.memory_bytes);
+            }
             report.sequence = journal.tail().0;
             report.written = journal.written().0;
             report.durable = journal.durable().0;

@@ -69,6 +69,33 @@ fn memory_that_is_free_is_given_back_to_the_system() {
     });
 }
 
+#[test]
+fn a_large_reply_within_a_script_leaves_no_memory_behind() {
+    const MIB: u64 = 1 << 20;
+    let Some(server) = Holdfast::start(&["--appendonly", "no"]) else { return };
+    let mut client = server.connect();
+    client.run_with("SET large", &[&vec![b'v'; 4 << 20]]);
+    let script = "return #redis.call('MGET', KEYS[1], KEYS[1], KEYS[1], KEYS[1])";
+    // What a first script needs stays.
+    client.run_with("EVAL", &[script.as_bytes(), b"1", b"small"]);
+    let before: u64 = info(&mut client, "used_memory");
+    assert_eq!(client.run_with("EVAL", &[script.as_bytes(), b"1", b"large"]).integer(), 4);
+    client.run_with("EVAL", &[b"collectgarbage() return 1", b"0"]);
+    eventually("it is as before", || info::<u64>(&mut client, "used_memory") < before + MIB);
+}
+
+#[test]
+fn what_the_journal_buffers_take_is_told() {
+    let Some(server) = Holdfast::start(&[]) else { return };
+    let mut client = server.connect();
+    client.run_with("SET large", &[&vec![b'v'; 2 << 20]]);
+    let told: u64 = info(&mut client, "mem_aof_buffer");
+    assert!(told >= 2 << 20, "{told} bytes");
+    client.run_with("SET larger", &[&vec![b'v'; 16 << 20]]);
+    eventually("a huge buffer is given back", || info::<u64>(&mut client, "mem_aof_buffer") < 10 << 20);
+    assert_eq!(info::<u64>(&mut client, "aof_buffer_length"), 0, "everything is written");
+}
+
 /// Whether the kernel may give the process huge pages, as it says itself; old kernels do not.
 fn may_have_huge_pages(server: &Holdfast) -> Option<bool> {
     let status = fs::read_to_string(format!("/proc/{}/status", server.process_id())).expect("Linux tells of a process");
