@@ -195,7 +195,14 @@ struct StreamReading {
 impl StreamReading {
     fn new(context: &Arc<Context>) -> Result<StreamReading, RecoveryError> {
         let (snapshot, link, last) = loop {
-            let snapshot = snapshots::newest(context)?;
+            let snapshot = match snapshots::newest(context) {
+                // The stream has everything from its first message on.
+                Err(error) if context.extent()?.first <= 1 => {
+                    tracing::warn!(%error, "no snapshot can be read: the whole log is read instead");
+                    None
+                }
+                found => found?,
+            };
             let link = snapshot.as_ref().map_or(Link::START, StreamSnapshotReader::link);
             // IMPORTANT: a log that has lost its end, or its beginning, must not be taken for a short one.
             let needed = context.known.map_or(0, |known| known.position).max(link.position);

@@ -1,5 +1,6 @@
 //! What NATS has to be like for the promises of the log, and whether it is. Knows the requirements; changes nothing.
 
+use super::replicas::{ReplicaState, ReplicaStatus};
 use async_nats::jetstream::stream::{Config, DiscardPolicy, PersistenceMode, RetentionPolicy, StorageType};
 use serde_json::Value;
 use std::fmt;
@@ -108,8 +109,8 @@ pub(super) fn check_version(server: &str, version: &str) -> Option<Finding> {
     })
 }
 
-/// Asks each monitoring port whether its server syncs every message before it answers.
-pub(super) async fn check_syncs(requirements: &Requirements) -> Vec<Finding> {
+/// Asks the monitoring ports whether each server that keeps the log syncs every message before it answers.
+pub(super) async fn check_syncs(requirements: &Requirements, replicas: &[ReplicaStatus]) -> Vec<Finding> {
     let unsafe_sync = |text: String| match requirements.allow_unsafe_sync {
         true => Finding::warning(text),
         false => Finding::fatal(text),
@@ -121,12 +122,11 @@ pub(super) async fn check_syncs(requirements: &Requirements) -> Vec<Finding> {
                 .into(),
         )];
     }
-    let mut findings = Vec::new();
-    for url in &requirements.monitoring {
-        match get(url, "/varz").await {
-            Err(error) => findings.push(unsafe_sync(format!(
-                "the monitoring port {url} does not answer, so it is not known whether its NATS server syncs each message: {error}"
-            ))),
+    let asked = requirements.monitoring.iter().map(|url| async move { (url, get(url, "/varz").await) });
+    let (mut findings, mut known, mut silent) = (Vec::new(), Vec::new(), Vec::new());
+    for (url, answer) in futures_util::future::join_all(asked).await {
+        match answer {
+            Err(error) => silent.push(format!("{url} does not answer: {error}")),
             Ok(varz) => {
                 let name = varz.get("server_name").and_then(Value::as_str).unwrap_or(url);
                 let version = varz.get("version").and_then(Value::as_str).unwrap_or("unknown");
@@ -136,16 +136,24 @@ pub(super) async fn check_syncs(requirements: &Requirements) -> Vec<Finding> {
                         "the NATS server {name} answers before a message is on its disk: set sync_interval: always"
                     )));
                 }
+                known.push(name.to_owned());
             }
         }
     }
-    if requirements.monitoring.len() < requirements.replicas {
-        findings.push(unsafe_sync(format!(
-            "log-monitoring names {} servers, and {} keep the log: the others may not sync each message",
-            requirements.monitoring.len(),
-            requirements.replicas
-        )));
+    let unknown: Vec<_> = replicas.iter().filter(|replica| !known.contains(&replica.server)).collect();
+    for ReplicaStatus { server, state, .. } in &unknown {
+        findings.push(match state {
+            // It has no part in what is acknowledged until it is back.
+            ReplicaState::Offline => Finding::warning(format!(
+                "the NATS server {server}, which keeps the log, is offline: whether it syncs each message is asked when it is back"
+            )),
+            _ => unsafe_sync(format!(
+                "it is not known whether the NATS server {server}, which keeps the log, syncs each message: no monitoring port of \
+                 log-monitoring says that it is this server's"
+            )),
+        });
     }
+    findings.extend(silent.into_iter().map(|text| Finding::warning(format!("the monitoring port {text}"))));
     findings
 }
 

@@ -5,6 +5,7 @@ use super::alarm::Alarm;
 use super::checks::{self, Finding, Requirements};
 use super::members::{Announcement, Members};
 use super::objects::NatsObjects;
+use super::replicas;
 use super::shared::Connection;
 use super::stream::NatsStream;
 use super::url::{Login, NatsUrl};
@@ -13,7 +14,7 @@ use crate::objects::Objects;
 use crate::stream::{Stream, Tick};
 use async_nats::jetstream::object_store::{self, ObjectStore};
 use async_nats::jetstream::stream::{Config, DiscardPolicy, Info, StorageType};
-use async_nats::{Client, ConnectOptions, jetstream};
+use async_nats::{Client, ConnectErrorKind, ConnectOptions, jetstream};
 use futures_util::StreamExt;
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -199,7 +200,17 @@ impl NatsLog {
 async fn open(options: NatsOptions, runtime: tokio::runtime::Handle) -> Result<NatsLog, OpenError> {
     let NatsOptions { url, requirements, .. } = &options;
     let unreachable = |detail: String| OpenError::Unreachable { url: url.to_string(), detail };
-    let client = connect(&options).await.map_err(&unreachable)?;
+    let began = Instant::now();
+    let client = loop {
+        match connect(&options).await {
+            Err(Opening::NotYet(detail)) if began.elapsed() < OPENS_WITHIN => {
+                tracing::info!(log = %url, detail, "the log cannot be reached yet");
+                tokio::time::sleep(TRY_AGAIN).await;
+            }
+            Err(why) => return Err(unreachable(why.detail())),
+            Ok(client) => break client,
+        }
+    };
     let jetstream = jetstream::new(client.clone());
     let connection = Arc::new(Connection {
         subject: url.subject().into(),
@@ -211,7 +222,6 @@ async fn open(options: NatsOptions, runtime: tokio::runtime::Handle) -> Result<N
         unknown_since: Mutex::default(),
         alarm: Alarm::start(),
     });
-    let began = Instant::now();
     let (id, bucket) = loop {
         let opened = tokio::time::timeout(TRIES_FOR, open_or_make(&connection, requirements)).await;
         // An object of which a part is lost is never read to its end.
@@ -240,7 +250,8 @@ async fn open(options: NatsOptions, runtime: tokio::runtime::Handle) -> Result<N
     Ok(NatsLog { connection, bucket, id, member, members: Arc::default(), findings })
 }
 
-pub(super) async fn connect(options: &NatsOptions) -> Result<Client, String> {
+pub(super) async fn connect(options: &NatsOptions) -> Result<Client, Opening> {
+    let refused = |detail: String| Opening::Refused(detail);
     let mut connect = ConnectOptions::new()
         .name("holdfast")
         .connection_timeout(CONNECTS_WITHIN)
@@ -258,10 +269,11 @@ pub(super) async fn connect(options: &NatsOptions) -> Result<Client, String> {
     }
     if let Some(path) = &options.credentials {
         let failed = |error| format!("the credentials {} cannot be used: {error}", path.display());
-        connect = connect.credentials_file(path).await.map_err(failed)?;
+        connect = connect.credentials_file(path).await.map_err(failed).map_err(refused)?;
     }
     if let Some(path) = &options.nkey {
-        let seed = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let failed = |error| format!("{}: {error}", path.display());
+        let seed = std::fs::read_to_string(path).map_err(failed).map_err(refused)?;
         connect = connect.nkey(seed.trim().to_owned());
     }
     if let Some(path) = &options.tls_ca {
@@ -271,15 +283,32 @@ pub(super) async fn connect(options: &NatsOptions) -> Result<Client, String> {
         connect = connect.add_client_certificate(certificate.clone(), key.clone()).require_tls(true);
     }
     let servers: Result<Vec<async_nats::ServerAddr>, _> = options.url.servers.iter().map(|url| url.parse()).collect();
-    let servers = servers.map_err(|error| error.to_string())?;
-    connect.connect(servers).await.map_err(|error| format!("NATS cannot be reached: {error}"))
+    let servers = servers.map_err(|error| refused(error.to_string()))?;
+    connect.connect(servers).await.map_err(|error| {
+        let detail = format!("NATS cannot be reached: {error}");
+        match error.kind() {
+            // What is wrong here does not pass.
+            ConnectErrorKind::Authentication
+            | ConnectErrorKind::AuthorizationViolation
+            | ConnectErrorKind::ServerParse
+            | ConnectErrorKind::Tls => Opening::Refused(detail),
+            _ => Opening::NotYet(detail),
+        }
+    })
 }
 
 /// Why a log is not open.
-enum Opening {
+pub(super) enum Opening {
     /// It may be in a while.
     NotYet(String),
     Refused(String),
+}
+
+impl Opening {
+    pub(super) fn detail(self) -> String {
+        let (Opening::NotYet(detail) | Opening::Refused(detail)) = self;
+        detail
+    }
 }
 
 fn not_yet(error: impl std::fmt::Display) -> Opening {
@@ -425,8 +454,10 @@ async fn check(connection: &Connection, requirements: &Requirements) -> Result<V
     let server = connection.client.server_info();
     let mut findings: Vec<Finding> = checks::check_version(&server.server_name, &server.version).into_iter().collect();
     let stream = connection.jetstream.get_stream(connection.url.stream()).await.map_err(|error| error.to_string())?;
-    findings.extend(checks::check_stream(&stream.cached_info().config, &connection.url.subject(), requirements));
-    findings.extend(checks::check_syncs(requirements).await);
+    let info = stream.cached_info();
+    findings.extend(checks::check_stream(&info.config, &connection.url.subject(), requirements));
+    let replicas = replicas::replicas_of(info, &server.server_name);
+    findings.extend(checks::check_syncs(requirements, &replicas).await);
     Ok(findings)
 }
 

@@ -4,6 +4,7 @@
 use super::checks::{self, Finding, Requirements};
 use super::connection::{self, LOG_ID, NatsOptions, OpenError};
 use super::members::Announcement;
+use super::replicas::{self, ReplicaState, ReplicaStatus};
 use super::url::NatsUrl;
 use crate::frame::{self, Damage, LogId, Position};
 use crate::snapshots;
@@ -53,34 +54,6 @@ pub struct StreamStatus {
     pub epoch: Option<u32>,
     /// It has grown while it was looked at.
     pub grows: bool,
-}
-
-/// A NATS server that keeps the stream.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReplicaStatus {
-    pub server: String,
-    pub state: ReplicaState,
-    /// Messages that it has not got yet.
-    pub lag: u64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReplicaState {
-    Leader,
-    Current,
-    Behind,
-    Offline,
-}
-
-impl ReplicaState {
-    pub fn name(self) -> &'static str {
-        match self {
-            ReplicaState::Leader => "leader",
-            ReplicaState::Current => "current",
-            ReplicaState::Behind => "behind",
-            ReplicaState::Offline => "offline",
-        }
-    }
 }
 
 /// A server that uses the log.
@@ -172,7 +145,7 @@ impl Status {
 async fn inspect(options: &NatsOptions, replicas: Option<usize>) -> Result<Status, OpenError> {
     let url = &options.url;
     let unreachable = |detail: String| OpenError::Unreachable { url: url.to_string(), detail };
-    let client = connection::connect(options).await.map_err(unreachable)?;
+    let client = connection::connect(options).await.map_err(|why| unreachable(why.detail()))?;
     let server = client.server_info();
     let mut status = Status {
         url: url.to_string(),
@@ -192,7 +165,8 @@ async fn inspect(options: &NatsOptions, replicas: Option<usize>) -> Result<Statu
             requirements.replicas = replicas.unwrap_or(info.config.num_replicas);
             look_at_stream(&jetstream, url, info, before.as_ref(), &mut status).await;
             status.findings.extend(checks::check_stream(&info.config, &url.subject(), &requirements));
-            status.findings.extend(check_syncs(&requirements).await);
+            let replicas = replicas::replicas_of(info, &status.server);
+            status.findings.extend(check_syncs(&requirements, &replicas).await);
         }
         look_at_snapshots(bucket.as_ref(), &mut status).await?;
         check_presence(url, after.is_some(), bucket.is_some(), &mut status.findings);
@@ -274,7 +248,7 @@ async fn look_at_stream(
     let last = info.state.last_sequence;
     let mut stream = StreamStatus {
         name: url.stream(),
-        replicas: replicas_of(info, &status.server),
+        replicas: replicas::replicas_of(info, &status.server),
         first: info.state.first_sequence,
         last,
         bytes: info.state.bytes,
@@ -320,31 +294,15 @@ async fn last_frame(
     }
 }
 
-fn replicas_of(info: &Info, server: &str) -> Vec<ReplicaStatus> {
-    let leader = |name: &str| ReplicaStatus { server: name.to_owned(), state: ReplicaState::Leader, lag: 0 };
-    let Some(cluster) = &info.cluster else { return vec![leader(server)] };
-    let named = cluster.leader.as_deref().filter(|name| !name.is_empty());
-    let others = cluster.replicas.iter().map(|peer| ReplicaStatus {
-        server: peer.name.clone(),
-        state: match (peer.offline, peer.current) {
-            (true, _) => ReplicaState::Offline,
-            (false, true) => ReplicaState::Current,
-            (false, false) => ReplicaState::Behind,
-        },
-        lag: peer.lag.unwrap_or(0),
-    });
-    named.map(leader).into_iter().chain(others).collect()
-}
-
 /// Whether the servers sync each message, as far as their monitoring ports were given.
-async fn check_syncs(requirements: &Requirements) -> Vec<Finding> {
+async fn check_syncs(requirements: &Requirements, replicas: &[ReplicaStatus]) -> Vec<Finding> {
     if requirements.monitoring.is_empty() {
         return vec![Finding::warning(
             "whether the NATS servers sync each message (sync_interval: always) was not checked: give their monitoring ports \
              as log-monitoring",
         )];
     }
-    checks::check_syncs(requirements).await
+    checks::check_syncs(requirements, replicas).await
 }
 
 async fn look_at_snapshots(bucket: Option<&ObjectStore>, status: &mut Status) -> Result<(), String> {

@@ -6,12 +6,14 @@ mod connection;
 mod inspect;
 mod members;
 mod objects;
+mod replicas;
 mod shared;
 mod stream;
 mod url;
 
 pub use checks::{Finding, Requirements};
 pub use connection::{NatsLog, NatsOptions, OpenError};
-pub use inspect::{MemberStatus, ReplicaState, ReplicaStatus, SnapshotStatus, Status, StreamStatus};
+pub use inspect::{MemberStatus, SnapshotStatus, Status, StreamStatus};
 pub use members::{Announcement, Member, Members};
+pub use replicas::{ReplicaState, ReplicaStatus};
 pub use url::NatsUrl;

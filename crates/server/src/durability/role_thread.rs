@@ -33,6 +33,8 @@ const RELOADS_EVERY: Duration = Duration::from_millis(500);
 const LOG_EVERY: Duration = Duration::from_secs(5);
 /// How long to wait before a log that could not be read is read again.
 const READ_AGAIN_AFTER: Duration = Duration::from_millis(20);
+/// The same, when it could not be read many times.
+const READ_AGAIN_AFTER_MAX: Duration = Duration::from_secs(1);
 /// When a start that cannot read the log fails. It is not failed at once: the writer replaces what it needs no more.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(5);
 /// How often a writer looks whether it was fenced, if nothing wakes it.
@@ -118,7 +120,7 @@ impl RoleThread {
         // It tells clients why there are no snapshots.
         snapshot_thread::start_once(&self.keeper, &self.engine);
         links::connect(&self.keeper, &self.place);
-        let began = Instant::now();
+        let (began, mut pause) = (Instant::now(), READ_AGAIN_AFTER);
         loop {
             match self.load() {
                 Err(error) if is_damage(&error) && self.place.elects() => return Err(error),
@@ -126,7 +128,8 @@ impl RoleThread {
                 Err(error) if began.elapsed() < GIVE_UP_AFTER || self.place.elects() => {
                     tracing::info!(error = format_args!("{error:#}"), "the data is read again");
                     engine::empty(&self.engine, self.engine.worker(self.metrics));
-                    std::thread::sleep(READ_AGAIN_AFTER);
+                    std::thread::sleep(pause);
+                    pause = (2 * pause).min(READ_AGAIN_AFTER_MAX);
                 }
                 loaded => return loaded,
             }
@@ -591,7 +594,7 @@ impl RoleThread {
         }
         engine::set_reading(&self.engine, true);
         self.keeper.set_loading(Loading { since_s: unix_s(), total_bytes: 0, loaded_bytes: 0, left_s: 0 });
-        let mut logged_at: Option<Instant> = None;
+        let (mut logged_at, mut pause): (Option<Instant>, _) = (None, READ_AGAIN_AFTER);
         self.keeper.begin_following(Arc::downgrade(&self.engine));
         loop {
             self.drop_state();
@@ -611,7 +614,8 @@ impl RoleThread {
                     if patience == Patience::None {
                         return Next::Reload;
                     }
-                    self.refuse_orders(READ_AGAIN_AFTER, &format!("the data cannot be read yet: {error:#}"));
+                    self.refuse_orders(pause, &format!("the data cannot be read yet: {error:#}"));
+                    pause = (2 * pause).min(READ_AGAIN_AFTER_MAX);
                 }
             }
         }

@@ -28,11 +28,19 @@ pub(crate) struct Nats {
 impl Nats {
     /// `None`, and the test is skipped, where there is no holdfast or no NATS to start.
     pub(crate) fn start() -> Option<Nats> {
-        Nats::start_with("sync_interval: always")
+        Nats::start_named("lonely")
+    }
+
+    pub(crate) fn start_named(name: &str) -> Option<Nats> {
+        Nats::launch(name, "sync_interval: always")
     }
 
     /// With these settings of JetStream.
     pub(crate) fn start_with(jetstream: &str) -> Option<Nats> {
+        Nats::launch("lonely", jetstream)
+    }
+
+    fn launch(name: &str, jetstream: &str) -> Option<Nats> {
         if !can_start_holdfast() {
             return None;
         }
@@ -45,7 +53,7 @@ impl Nats {
         dir.write(
             "nats.conf",
             &format!(
-                "listen: \"{address}\"\nhttp: \"{monitoring}\"\nserver_name: lonely\n\
+                "listen: \"{address}\"\nhttp: \"{monitoring}\"\nserver_name: {name}\n\
                  jetstream {{ store_dir: \"{}\", {jetstream} }}\n",
                 store.display()
             ),
@@ -99,6 +107,13 @@ impl Nats {
         let flags = self.flags(more);
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
         Holdfast::start(&flags).expect("it was asked before")
+    }
+
+    /// Starts a server that shares the log, and does not wait for it. The second is what it has said so far.
+    pub(crate) fn begin(&self, more: &[&str]) -> (Server, impl Fn() -> String + use<>) {
+        let (dir, flags) = (Dir::fresh(), self.flags(more));
+        let server = Server::launch(free_address(), dir.path(), |command| dir.keep_output(command.args(flags)));
+        (server, move || dir.read("stderr"))
     }
 
     /// Starts a server that asks for a password.

@@ -1,7 +1,9 @@
 //! What is wrong with NATS or the log is found, named and refused. Nothing starts empty.
 
-use crate::nats::{NAME, Nats, STREAM, SUBJECT};
-use crate::process::{Holdfast, fail_to_start, ok};
+use wire::Connection;
+
+use crate::nats::{Nats, STREAM, SUBJECT, role};
+use crate::process::{Holdfast, eventually, fail_to_start, ok};
 
 #[track_caller]
 fn says(text: &str, words: &[&str]) {
@@ -78,10 +80,41 @@ fn what_nats_has_to_be_like_is_checked() {
         &["it is not known whether the NATS servers sync each message", "log-monitoring", "log-unsafe-sync"],
     );
     let silent = nats.refuse(&["--log-monitoring", "http://127.0.0.1:1"]).stderr;
-    says(&silent, &["the monitoring port http://127.0.0.1:1 does not answer"]);
+    says(
+        &silent,
+        &[
+            "the monitoring port http://127.0.0.1:1 does not answer",
+            "it is not known whether the NATS server lonely, which keeps the log, syncs each message",
+        ],
+    );
+    // One port more than there are servers is not needed.
+    let more = format!("{},http://127.0.0.1:1", nats.monitoring());
+    says(&nats.writer(&["--log-monitoring", &more]).stderr(), &["http://127.0.0.1:1 does not answer"]);
     // With the risk accepted it starts, and says so.
     let accepted = nats.writer(&["--log-monitoring", "", "--log-unsafe-sync", "yes"]);
     says(&accepted.stderr(), &["it is not known whether the NATS servers sync each message"]);
+}
+
+/// The port of a server that syncs says nothing of the one that keeps the log.
+#[test]
+fn the_monitoring_port_of_another_server_does_not_count() {
+    let (Some(nats), Some(other)) = (Nats::start(), Nats::start_named("other")) else { return };
+    says(
+        &nats.refuse(&["--log-monitoring", &other.monitoring()]).stderr,
+        &["it is not known whether the NATS server lonely, which keeps the log, syncs each message"],
+    );
+}
+
+#[test]
+fn a_start_waits_for_nats() {
+    let Some(mut nats) = Nats::start() else { return };
+    nats.stop();
+    let (waiting, said) = nats.begin(&[]);
+    eventually("it says so", || said().contains("NATS cannot be reached"));
+    nats.restart();
+    eventually("it has begun", || {
+        Connection::open(waiting.address()).is_ok_and(|mut fresh| role(&mut fresh) == "master")
+    });
 }
 
 #[test]
@@ -120,8 +153,6 @@ fn a_log_on_nats_is_not_used_like_a_directory() {
     for (wrong, words) in [("nats://127.0.0.1:1", "it names no log"), ("nats://127.0.0.1:1/a b", "letters, digits")] {
         says(&fail_to_start(&["--log", wrong], &[]).stderr, &[words]);
     }
-    let gone = fail_to_start(&["--log", &format!("nats://127.0.0.1:1/{NAME}")], &[]).stderr;
-    says(&gone, &["NATS cannot be reached"]);
     // The variable that names the NATS of these tests is no setting.
     let named = Holdfast::start_with(&[], |command| {
         command.env("HOLDFAST_NATS_SERVER", "x");

@@ -68,3 +68,24 @@ fn a_follower_that_is_overtaken_by_a_purge_loads_anew() {
     });
     same_digest(&mut at_writer, &mut follower.connect());
 }
+
+/// The only snapshot has lost a block, and nothing of the log is purged yet.
+#[test]
+fn without_a_whole_snapshot_the_whole_log_is_read() {
+    let Some(nats) = Nats::start() else { return };
+    let writer = nats.writer(&[]);
+    let mut at_writer = writer.connect();
+    furnish(&mut at_writer, true);
+    save(&mut at_writer);
+    ok(&mut at_writer, "SET after 1");
+    let bucket = "$JS.API.STREAM.INFO.OBJ_HOLDFAST_orders";
+    let names = nats.ask(bucket, "{\"subjects_filter\":\"$O.HOLDFAST_orders.M.>\"}");
+    // What "blocks/" is in base64.
+    let block = names.split('"').find(|name| name.starts_with("$O.HOLDFAST_orders.M.YmxvY2tzL"));
+    let block = block.unwrap_or_else(|| panic!("no block in {names}"));
+    let purged = nats.ask("$JS.API.STREAM.PURGE.OBJ_HOLDFAST_orders", &format!("{{\"filter\":\"{block}\"}}"));
+    assert!(purged.contains("\"purged\":1"), "{purged}");
+    let follower = nats.follower(&writer, &[]);
+    same_digest(&mut at_writer, &mut follower.connect());
+    assert!(follower.stderr().contains("the whole log is read instead"), "{}", follower.stderr());
+}
