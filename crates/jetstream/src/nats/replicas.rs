@@ -1,6 +1,11 @@
 //! The NATS servers that keep a stream, as NATS tells of them. Knows nothing of what is in it.
 
-use async_nats::jetstream::stream::Info;
+use async_nats::jetstream::stream::{Info, PeerInfo};
+use std::time::Duration;
+
+/// A server that the leader has not heard for so long is offline, whether NATS says so yet or not. It says so after a
+/// minute or more if the server was killed; servers speak every second.
+const SILENT_AFTER: Duration = Duration::from_secs(5);
 
 /// A NATS server that keeps the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,12 +42,18 @@ pub(super) fn replicas_of(info: &Info, server: &str) -> Vec<ReplicaStatus> {
     let named = cluster.leader.as_deref().filter(|name| !name.is_empty());
     let others = cluster.replicas.iter().map(|peer| ReplicaStatus {
         server: peer.name.clone(),
-        state: match (peer.offline, peer.current) {
-            (true, _) => ReplicaState::Offline,
-            (false, true) => ReplicaState::Current,
-            (false, false) => ReplicaState::Behind,
-        },
+        state: state_of(peer),
         lag: peer.lag.unwrap_or(0),
     });
     named.map(leader).into_iter().chain(others).collect()
+}
+
+fn state_of(peer: &PeerInfo) -> ReplicaState {
+    match peer.current {
+        _ if peer.offline => ReplicaState::Offline,
+        true => ReplicaState::Current,
+        // Zero: this leader has never heard it.
+        false if peer.active.is_zero() || peer.active > SILENT_AFTER => ReplicaState::Offline,
+        false => ReplicaState::Behind,
+    }
 }
