@@ -6,6 +6,7 @@ use crate::mark::Mark;
 use crate::objects::Objects;
 use crate::stream::{Stream, Time};
 use parking_lot::Mutex;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -30,10 +31,10 @@ pub(crate) struct Context {
     pub(crate) successor: Mutex<String>,
     /// What comes up to here is needed by no snapshot that is kept.
     pub(crate) kept_from: AtomicU64,
-    /// The last frame that this process has stored or read, for reports.
+    /// The last frame that this process has stored or read, and the furthest.
     pub(crate) seen: Seen,
-    /// A frame that this process has stored or read before it was started again: the stream must have it.
-    pub(crate) known: Option<Mark>,
+    /// Snapshots of which a part could not be read. Others are tried first.
+    pub(crate) unreadable: Mutex<BTreeSet<String>>,
 }
 
 /// The last frame that was stored or read.
@@ -43,7 +44,9 @@ pub(crate) struct Seen {
     position: AtomicU64,
     frames: AtomicU64,
     at_ns: AtomicU64,
-    mark: Mutex<Option<(Position, u32)>>,
+    /// The furthest that this process has ever stored or read, before it was started again too, with its checksum. The stream
+    /// must have it.
+    furthest: Mutex<Option<(Position, u32)>>,
 }
 
 /// How far this process is, for reports.
@@ -60,20 +63,38 @@ pub struct LogProgress {
 }
 
 impl Seen {
-    pub(crate) fn nothing(now_ns: u64) -> Seen {
-        Seen { at_ns: AtomicU64::new(now_ns), ..Seen::default() }
+    /// Nothing yet, but for what is remembered.
+    pub(crate) fn nothing(now_ns: u64, known: Option<Mark>) -> Seen {
+        let furthest = Mutex::new(known.map(|known| (known.position, known.crc)));
+        Seen { at_ns: AtomicU64::new(now_ns), furthest, ..Seen::default() }
     }
 
     pub(crate) fn note(&self, link: &Link, now_ns: u64) {
         self.epoch.store(link.epoch.0, Ordering::Relaxed);
         self.position.store(link.position, Ordering::Relaxed);
-        *self.mark.lock() = Some((link.position, link.crc));
+        {
+            let mut furthest = self.furthest.lock();
+            if furthest.is_none_or(|(position, _)| position < link.position) {
+                *furthest = Some((link.position, link.crc));
+            }
+        }
         self.frames.fetch_add(1, Ordering::Relaxed);
         self.at_ns.store(now_ns, Ordering::Relaxed);
     }
 
     pub(crate) fn mark(&self, log: LogId) -> Option<Mark> {
-        self.mark.lock().map(|(position, crc)| Mark { log, position, crc })
+        self.furthest.lock().map(|(position, crc)| Mark { log, position, crc })
+    }
+
+    /// The position of the furthest frame; 0 if there is none.
+    pub(crate) fn furthest(&self) -> Position {
+        self.furthest.lock().map_or(0, |(position, _)| position)
+    }
+
+    /// The checksum of the frame that was once seen there, if it was another.
+    pub(crate) fn contradicts(&self, link: &Link) -> Option<u32> {
+        let furthest = *self.furthest.lock();
+        furthest.filter(|(position, crc)| *position == link.position && *crc != link.crc).map(|(_, crc)| crc)
     }
 
     pub(crate) fn progress(&self, now_ns: u64) -> LogProgress {

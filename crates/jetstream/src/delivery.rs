@@ -55,7 +55,7 @@ struct Flight {
     link: Link,
     first_sent_ns: u64,
     sent_ns: u64,
-    /// Since when the stream has ended before the last frame that is stored.
+    /// Since when the stream has ended before the last frame that is stored, or has nothing in the place of this one.
     lost_since_ns: Option<u64>,
 }
 
@@ -157,6 +157,12 @@ impl Delivery {
                 }
             }
             Ok(Found::Empty { .. }) => flight.lost_since_ns = None,
+            Ok(Found::Missing) => {
+                let since_ns = *flight.lost_since_ns.get_or_insert(now_ns);
+                if has_passed(now_ns, since_ns, self.timing.lost_after) {
+                    self.end(state, Some(Outcome::Damaged(Damage::Hole { position: last + 1 })));
+                }
+            }
             Err(_) => {}
         }
     }
@@ -306,6 +312,33 @@ mod tests {
         script.pass(TIMING.resend);
         script.answer(Appended::At(5));
         assert_eq!(*outcomes.lock(), [stored(link, 0)]);
+    }
+
+    /// Regression: an earlier attempt that was stored between two questions was taken for another's, which was purged.
+    #[test]
+    fn a_position_that_is_missing_is_looked_at_again() {
+        let (script, delivery, outcomes) = delivery();
+        let (message, link) = send(&delivery);
+        script.answer(Appended::Conflict);
+        script.find(Found::Missing);
+        assert!(outcomes.lock().is_empty());
+        script.pass(TIMING.resend);
+        script.answer(Appended::Conflict);
+        script.find(Found::Message(message));
+        assert_eq!(*outcomes.lock(), [stored(link, 0)]);
+
+        let (script, delivery, outcomes) = self::delivery();
+        send(&delivery);
+        for wait in [TIMING.resend, TIMING.lost_after] {
+            script.answer(Appended::Conflict);
+            script.find(Found::Missing);
+            assert!(outcomes.lock().is_empty());
+            script.pass(wait);
+        }
+        script.appends.lock().drain(1..);
+        script.answer(Appended::Conflict);
+        script.find(Found::Missing);
+        assert_eq!(*outcomes.lock(), [Outcome::Damaged(Damage::Hole { position: 5 })]);
     }
 
     #[test]

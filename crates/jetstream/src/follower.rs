@@ -115,6 +115,8 @@ pub(crate) struct StreamFollower {
     release: Option<String>,
     /// The frame with which this process has taken the log over.
     claimed: Option<Stored>,
+    /// When this process last tried to take the log over, and another was first.
+    beaten_ns: Option<u64>,
     /// Since when the stream has ended before the last frame that was read.
     lost_since_ns: Option<u64>,
     is_over: bool,
@@ -139,6 +141,7 @@ impl StreamFollower {
             bytes: 0,
             release: None,
             claimed: None,
+            beaten_ns: None,
             lost_since_ns: None,
             is_over: false,
             is_stopped: Arc::default(),
@@ -215,14 +218,13 @@ impl StreamFollower {
         });
         added.map_err(|damage| self.damaged(damage))?;
         // IMPORTANT: a log that was lost and written anew may be longer than what this process remembers.
-        if let Some(known) =
-            self.context.known.filter(|known| known.position == position && known.crc != frame.link.crc)
-        {
-            let detail = format!("this server had read another one there (its checksum was {:08x})", known.crc);
+        if let Some(crc) = self.context.seen.contradicts(&frame.link) {
+            let detail = format!("this server had read another one there (its checksum was {crc:08x})");
             return Err(self.damaged(Damage::Unchained { position, detail }));
         }
         self.bytes += message.len() as u64;
         self.link = frame.link;
+        self.beaten_ns = None;
         self.context.seen.note(&self.link, self.context.stream.now_ns());
         self.time_ms = self.time_ms.max(frame.link.time_ms);
         self.release = match frame.kind {
@@ -355,6 +357,11 @@ impl Follower for StreamFollower {
         if self.is_over || !self.ready.is_empty() || !self.inbox.state.lock().messages.is_empty() {
             return false;
         }
+        // The frame of the other one is on its way.
+        let now_ns = self.context.stream.now_ns();
+        if self.beaten_ns.is_some_and(|beaten_ns| !has_passed(now_ns, beaten_ns, timing.beat)) {
+            return false;
+        }
         let silence_ns = self.silence_ns();
         let has_waited = |wait: std::time::Duration| silence_ns >= wait.as_nanos() as u64;
         match &self.release {
@@ -407,7 +414,10 @@ impl Follower for StreamFollower {
                 self.claimed = Some(stored);
                 return Ok(epoch);
             }
-            Outcome::Fenced(by) => Failure::Fenced { own: epoch, by: by.unwrap_or(epoch.next()) },
+            Outcome::Fenced(by) => {
+                self.beaten_ns = Some(stream.now_ns());
+                Failure::Fenced { own: epoch, by: by.unwrap_or(epoch.next()) }
+            }
             Outcome::Damaged(damage) => Failure::Damaged { detail: damage.to_string().into() },
         };
         Err(failure.into())
@@ -527,6 +537,61 @@ mod tests {
             }
         };
         assert!(error.to_string().contains("part of the log is lost"), "{error}");
+    }
+
+    /// Regression: the log was read again and again, and nobody was told why.
+    #[test]
+    fn a_message_that_is_missing_between_others_is_damage_at_a_start() {
+        let (world, writer, reader) = two();
+        let opened = writer.write();
+        for number in 0..4u8 {
+            store(&opened, &[number]);
+        }
+        world.lose_message(3);
+        let error = reader.try_follow().map(drop).unwrap_err();
+        assert!(matches!(error, RecoveryError::Log(Failure::Damaged { .. })), "{error}");
+        assert!(error.to_string().contains("message 3 of the stream is missing"), "{error}");
+    }
+
+    /// Regression: it was fenced, read the log anew, and forgot what it had stored itself.
+    #[test]
+    fn a_log_that_was_lost_and_written_on_is_not_what_this_process_knew() {
+        let (world, writer, reader) = two();
+        let opened = writer.write();
+        for number in 0..4u8 {
+            store(&opened, &[number]);
+        }
+        let mark = writer.place.mark().unwrap();
+        world.cut_off(0, ms(60_000), false);
+        world.lose_end(2);
+        let mut follower = reader.follow();
+        while !follower.is_due() {
+            reader.pass(&mut *follower, ms(100));
+        }
+        follower.begin_epoch().unwrap();
+        let other = follower.into_log().unwrap();
+        for number in 0..6u8 {
+            store(&other, &[number]);
+        }
+        drop(opened);
+        world.mend();
+        let error = writer.try_follow().map(drop).unwrap_err();
+        assert!(error.to_string().contains("this server had read another one there"), "{error}");
+        assert_eq!(writer.place.mark(), Some(mark), "it is still known");
+    }
+
+    /// Regression: it tried again at once, as fast as the stream answered.
+    #[test]
+    fn one_that_was_beaten_waits_for_the_frame_of_the_other() {
+        let world = World::new(13, 3, 1000);
+        let (left, right) = (Process::begin(&world, 0, "a"), Process::begin(&world, 1, "b"));
+        let (mut first, mut second) = (left.follow(), right.follow());
+        assert!(first.is_due() && second.is_due(), "nobody has written yet");
+        first.begin_epoch().unwrap();
+        second.begin_epoch().unwrap_err();
+        assert!(!second.is_due());
+        world.advance(ms(600));
+        assert!(!second.is_due(), "it has arrived");
     }
 
     /// Regression: it followed its own frames after it had taken the log over, and its time ran ahead by a lease with each.

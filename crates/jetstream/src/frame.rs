@@ -173,6 +173,10 @@ pub enum Damage {
     Unchained { position: Position, detail: String },
     #[error("{reason}")]
     Gone { reason: String },
+    #[error(
+        "message {position} of the stream is missing, although there are others before it and behind it: part of the log is lost"
+    )]
+    Hole { position: Position },
     #[error("the stream ends at message {last}, but message {needed} was acknowledged: part of the log is lost")]
     Lost { last: Position, needed: Position },
     #[error(

@@ -9,18 +9,21 @@ use crate::log::StreamLog;
 use crate::mark::Mark;
 use crate::objects::Objects;
 use crate::snapshots::{self, StreamSnapshotReader, StreamSnapshots};
-use crate::stream::{Extent, Stream, Time, Unanswered};
+use crate::stream::{Extent, Found, Stream, Time, Unanswered};
 use journal::{
-    Batch, Claim, Failure, Follow, Follower, History, LockError, LogPlace, OpenedLog, Operation, ReadProgress,
-    ReadSnapshot, Reading, RecoveryError, SnapshotInfo, StoredPart, Warning,
+    Batch, Claim, Failure, Follow, Follower, History, LockError, LogPlace, OpenedLog, Operation, ReadError,
+    ReadProgress, ReadSnapshot, Reading, RecoveryError, SnapshotInfo, StoredPart, Warning,
 };
 use parking_lot::Mutex;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 /// How long the stream may take to say where it ends, or to deliver the next message, while data is read.
 const ANSWERS_WITHIN_NS: u64 = 10_000_000_000;
+/// How long to wait before the same is asked again.
+const ASK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// How a process uses the log.
 pub struct Membership {
@@ -51,10 +54,9 @@ impl StreamPlace {
     ) -> StreamPlace {
         let Membership { name, log, partition, member, address, timing, known } = membership;
         let known = known.filter(|known| known.log == log);
-        let seen = Seen::nothing(stream.now_ns());
+        let seen = Seen::nothing(stream.now_ns(), known);
         let context = Context {
             seen,
-            known,
             name,
             stream,
             objects,
@@ -67,15 +69,14 @@ impl StreamPlace {
             writer: Mutex::default(),
             successor: Mutex::default(),
             kept_from: AtomicU64::new(crate::context::NOTHING_KEPT),
+            unreadable: Mutex::default(),
         };
         StreamPlace { context: Arc::new(context) }
     }
 
     /// The furthest frame that this process knows of, to be remembered.
     pub fn mark(&self) -> Option<Mark> {
-        let seen = self.context.seen.mark(self.context.log);
-        let known = self.context.known;
-        seen.filter(|seen| known.is_none_or(|known| seen.position >= known.position)).or(known)
+        self.context.seen.mark(self.context.log)
     }
 
     /// How far this process is.
@@ -137,6 +138,33 @@ impl Context {
             }
             self.stream.pause();
         }
+    }
+
+    /// True when the stream has nothing at a position between others, however long it is asked.
+    fn has_hole(&self, position: Position) -> bool {
+        let began_ns = self.stream.now_ns();
+        while !has_passed(self.stream.now_ns(), began_ns, self.timing.lost_after) {
+            let found: Arc<Mutex<Option<Result<Found, Unanswered>>>> = Arc::default();
+            let answer = found.clone();
+            self.stream.read(position, Box::new(move |found| *answer.lock() = Some(found)));
+            let asked_ns = self.stream.now_ns();
+            let answer = loop {
+                if let Some(answer) = found.lock().take() {
+                    break answer;
+                }
+                if self.stream.now_ns() - asked_ns > ANSWERS_WITHIN_NS {
+                    return false;
+                }
+                self.stream.pause();
+            };
+            if answer != Ok(Found::Missing) {
+                return false;
+            }
+            while !has_passed(self.stream.now_ns(), asked_ns, ASK_AGAIN_AFTER) {
+                self.stream.pause();
+            }
+        }
+        true
     }
 
     fn unreachable(&self, reason: &str) -> RecoveryError {
@@ -205,7 +233,7 @@ impl StreamReading {
             };
             let link = snapshot.as_ref().map_or(Link::START, StreamSnapshotReader::link);
             // IMPORTANT: a log that has lost its end, or its beginning, must not be taken for a short one.
-            let needed = context.known.map_or(0, |known| known.position).max(link.position);
+            let needed = context.seen.furthest().max(link.position);
             let Extent { first, last } = context.extent_with(needed)?;
             if last == 0 || first <= link.position + 1 {
                 break (snapshot, link, last);
@@ -225,8 +253,15 @@ impl StreamReading {
         let mut waits_since_ns = self.context.stream.now_ns();
         loop {
             let before = self.follower.link().position;
-            if let Some(batch) = self.follower.try_next()? {
-                return Ok(Some(batch));
+            match self.follower.try_next() {
+                Ok(Some(batch)) => return Ok(Some(batch)),
+                Ok(None) => {}
+                // IMPORTANT: what was not purged is missing. Without this, the log would be read again and again.
+                Err(ReadError::Forgotten { .. }) if self.context.has_hole(self.follower.link().position + 1) => {
+                    let hole = Damage::Hole { position: self.follower.link().position + 1 };
+                    return Err(self.context.damaged(&hole.to_string()));
+                }
+                Err(error) => return Err(error.into()),
             }
             let position = self.follower.link().position;
             if position >= self.end {

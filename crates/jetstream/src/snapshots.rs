@@ -12,6 +12,7 @@
 
 use crate::context::Context;
 use crate::frame::{Link, Nonce, Position};
+use crate::lease::has_passed;
 use crate::log::StreamLog;
 use crate::mutation::{Mutation, is_broken};
 use journal::{
@@ -21,6 +22,7 @@ use journal::{
 use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 const BLOCKS: &str = "blocks/";
 const MANIFESTS: &str = "snapshots/";
@@ -28,6 +30,8 @@ const MANIFESTS: &str = "snapshots/";
 const BLOCK_BYTES: usize = 4 * 1024 * 1024;
 /// How many snapshots are kept.
 const KEPT: usize = 2;
+/// How long the batches of a snapshot may take to be stored.
+const STORED_WITHIN: Duration = Duration::from_secs(10);
 const MAGIC: &[u8; 4] = b"HFM1";
 const PART_HEADER_LEN: usize = 28;
 
@@ -187,8 +191,14 @@ fn read_failed(operation: Operation, target: &str) -> impl FnOnce(io::Error) -> 
 /// The newest snapshot that can be read.
 pub(crate) fn newest(context: &Arc<Context>) -> Result<Option<StreamSnapshotReader>, SnapshotReadError> {
     let names = context.objects.list().map_err(read_failed(Operation::List, &context.name))?;
+    let unreadable = context.unreadable.lock().clone();
     let mut damaged = None;
     for name in manifests(&names) {
+        if unreadable.contains(name) {
+            let (target, detail) = (name.clone(), "part of it cannot be read");
+            damaged.get_or_insert(SnapshotReadError::Damaged { target, offset: 0, detail });
+            continue;
+        }
         match StreamSnapshotReader::open(context, name).and_then(|reader| reader.with_all_blocks(&names)) {
             Ok(reader) => return Ok(Some(reader)),
             // The one before it and the log since have the same.
@@ -198,6 +208,8 @@ pub(crate) fn newest(context: &Arc<Context>) -> Result<Option<StreamSnapshotRead
             }
         }
     }
+    // Each may be tried once more: perhaps its parts did not arrive in time.
+    context.unreadable.lock().clear();
     damaged.map_or(Ok(None), Err)
 }
 
@@ -304,6 +316,27 @@ impl StreamSnapshotWriter {
         self.context.objects.put(name, bytes).map_err(failed)
     }
 
+    /// Waits until every batch that the snapshot has is stored, but not for ever: a server that is told to stop waits for its
+    /// snapshot first.
+    fn wait_stored(&self, log: &dyn Log) -> Result<(), SnapshotError> {
+        log.write(self.max)?;
+        let stream = &self.context.stream;
+        let began_ns = stream.now_ns();
+        while log.durable() < self.max {
+            if let Some(failure) = log.failure() {
+                return Err(failure.into());
+            }
+            if has_passed(stream.now_ns(), began_ns, STORED_WITHIN) {
+                let source =
+                    io::Error::new(io::ErrorKind::TimedOut, "the stream does not store what it has to contain");
+                let target = self.context.name.clone();
+                return Err(SnapshotError::Io { operation: Operation::Write, target, source });
+            }
+            stream.pause();
+        }
+        Ok(())
+    }
+
     fn put_block(&mut self) -> Result<(), SnapshotError> {
         if let Some(failure) = self.log.failure() {
             return Err(failure.into());
@@ -337,7 +370,7 @@ impl WriteSnapshot for StreamSnapshotWriter {
         self.put_block()?;
         // IMPORTANT: before the manifest, and by the same writer. Otherwise it may have what never happened.
         if !is_broken(Mutation::SnapshotBeforeBatches) {
-            log.wait_durable_for_snapshot(self.min, self.max)?;
+            self.wait_stored(log)?;
         }
         let Some(link) = self.log.boundary(self.min) else {
             return Err(SnapshotError::Journal(Failure::SnapshotTooOld {
@@ -426,6 +459,12 @@ impl StreamSnapshotReader {
         self.manifest.link
     }
 
+    /// Remembers that another snapshot has to be read.
+    fn unreadable(&self, error: SnapshotReadError) -> SnapshotReadError {
+        self.context.unreadable.lock().insert(self.info.name.clone());
+        error
+    }
+
     fn read_block(&mut self) -> Result<(), SnapshotReadError> {
         let name = block_name(self.manifest.nonce, self.next_block);
         self.block = self.context.objects.get(&name).map_err(read_failed(Operation::Read, &name))?;
@@ -452,14 +491,14 @@ impl ReadSnapshot for StreamSnapshotReader {
             if self.next_block == self.manifest.blocks.len() {
                 return match self.parts == self.manifest.parts {
                     true => Ok(None),
-                    false => Err(SnapshotReadError::Damaged {
+                    false => Err(self.unreadable(SnapshotReadError::Damaged {
                         target: self.info.name.clone(),
                         offset: self.bytes_read,
                         detail: "it has fewer parts than it says",
-                    }),
+                    })),
                 };
             }
-            self.read_block()?;
+            self.read_block().map_err(|error| self.unreadable(error))?;
         }
         let begin = self.at;
         let mut rest = Input(&self.block[begin..]);
@@ -470,11 +509,11 @@ impl ReadSnapshot for StreamSnapshotReader {
         })();
         let found = header.filter(|(_, _, length)| rest.0.len() >= *length);
         let Some((stamp, entries, length)) = found else {
-            return Err(SnapshotReadError::Damaged {
+            return Err(self.unreadable(SnapshotReadError::Damaged {
                 target: self.info.name.clone(),
                 offset: begin as u64,
                 detail: "a part is cut off",
-            });
+            }));
         };
         self.parts += 1;
         self.at = begin + PART_HEADER_LEN + length;
@@ -518,7 +557,7 @@ mod tests {
             store(&opened, &[number]);
             let info = take_snapshot(&opened, &[number]);
             positions.push(position_of(&info.name).unwrap());
-            world.advance(std::time::Duration::from_millis(20));
+            world.advance(Duration::from_millis(20));
             let (kept, older) = (positions.len().min(KEPT), positions[positions.len().saturating_sub(KEPT)]);
             assert_eq!((count(&world, MANIFESTS), count(&world, BLOCKS)), (kept, kept));
             let first = if positions.len() < KEPT { 1 } else { older + 1 };
@@ -547,6 +586,38 @@ mod tests {
         }
         let error = reader.place.read_live().map(drop).unwrap_err();
         assert!(error.to_string().contains("part of the log is lost"), "{error}");
+    }
+
+    /// Regression: the same one was chosen again and again, although the older one was whole.
+    #[test]
+    fn after_a_snapshot_with_a_damaged_block_the_one_before_is_read() {
+        let world = World::new(25, 2, 1000);
+        let opened = Process::begin(&world, 0, "a").write();
+        for number in 1..=3u8 {
+            store(&opened, &[number]);
+            take_snapshot(&opened, &[number]);
+        }
+        let newest = opened.snapshots.list().unwrap()[0].name.clone();
+        let nonce = newest.rsplit('-').next().unwrap();
+        world.damage_object(&format!("{BLOCKS}{nonce}/00000000"));
+        let reader = Process::begin(&world, 1, "b");
+        let error = reader.place.read_live().unwrap().next_part().map(drop).unwrap_err();
+        assert!(error.to_string().contains("checksum"), "{error}");
+        assert_eq!(read(&reader), (vec![2], 3));
+    }
+
+    /// Regression: a server that was told to stop waited for its snapshot, and that for a stream that did not answer.
+    #[test]
+    fn a_snapshot_does_not_wait_for_ever_for_its_batches() {
+        let world = World::new(26, 1, 1000);
+        let opened = Process::begin(&world, 0, "a").write();
+        let last = opened.log.append(b"never stored", 1);
+        world.lose_leader(Duration::from_secs(3600));
+        let mut writer = opened.snapshots.create(b"", 0).unwrap();
+        writer.part(Stamp { shard: 0, end: 1, sequence: last }, b"part", 1).unwrap();
+        let error = writer.finish(&*opened.log).map(drop).unwrap_err();
+        let SnapshotError::Io { source, .. } = &error else { panic!("{error}") };
+        assert!(source.to_string().contains("does not store"), "{source}");
     }
 
     #[test]
@@ -591,7 +662,7 @@ mod tests {
             store(&opened, &[number]);
             take_snapshot(&opened, &[number]);
         }
-        world.advance(std::time::Duration::from_millis(20));
+        world.advance(Duration::from_millis(20));
         assert!(world.extent().first > 1);
         let old = |objects| -> Arc<dyn Objects> { Arc::new(OldList { objects, is_old: true.into() }) };
         let reader = Process::begin_with(&world, 1, "b", old);

@@ -66,8 +66,10 @@ pub enum Appended {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Found {
     Message(Bytes),
-    /// It was there, and has been removed.
+    /// It was there, and has been removed with all before it.
     Purged,
+    /// There are messages before it and behind it. It may have been stored just now, and be found the next time.
+    Missing,
     /// Nothing is there yet. The stream ends at this position.
     Empty {
         last: Position,

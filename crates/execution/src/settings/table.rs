@@ -74,7 +74,7 @@ pub const TABLE: &[Row] = &[
     choice("supervised", &[("upstart", 3), ("systemd", 2), ("auto", 1), ("no", 0)], "no").immutable().without_effect(),
     text("pidfile", "").immutable().without_effect(),
     text("dir", "./data").protected(),
-    text("log", "").immutable(),
+    text("log", "").immutable().sensitive(),
     text("follow", "").immutable(),
     integer("log-replicas", 1, 5, "3").immutable(),
     text("log-monitoring", "").immutable(),

@@ -16,6 +16,9 @@ const ANSWER_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// A window in which repeated messages are dropped is never used here, and NATS has none that is shorter.
 pub(super) const SHORTEST_WINDOW: Duration = Duration::from_millis(100);
 
+/// Frames are not longer than a message may be, and have to hold something.
+pub(super) const PAYLOAD_MIN: usize = 64 * 1024;
+
 /// What is asked of NATS.
 #[derive(Clone, Debug)]
 pub struct Requirements {
@@ -67,6 +70,10 @@ pub(super) fn check_stream(config: &Config, subject: &str, requirements: &Requir
     require(config.max_messages <= 0, "it has a largest number of messages (max_msgs)");
     require(config.max_messages_per_subject <= 0, "it keeps only some messages of a subject (max_msgs_per_subject)");
     require(config.max_message_size <= 0, "it has a largest message size (max_msg_size)");
+    require(
+        config.max_bytes <= 0,
+        "its size is limited (max_bytes): when it is full nothing is written, not even the snapshot that makes room",
+    );
     require(!config.no_ack, "it does not acknowledge messages (no_ack)");
     require(!config.sealed, "it is sealed");
     require(!config.allow_rollup, "messages can replace all others (allow_rollup_hdrs)");
@@ -89,13 +96,39 @@ pub(super) fn check_stream(config: &Config, subject: &str, requirements: &Requir
              written",
         ));
     }
-    if config.max_bytes > 0 {
-        findings.push(Finding::warning(format!(
-            "the stream {} takes at most {} bytes: when they are used up, writes wait",
-            config.name, config.max_bytes
+    findings
+}
+
+/// Checks the configuration of the stream in which the snapshots are.
+pub(super) fn check_bucket(config: &Config, requirements: &Requirements) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut require = |holds: bool, text: &str| {
+        if !holds {
+            findings.push(Finding::fatal(format!("the snapshots ({}): {text}", config.name)));
+        }
+    };
+    require(config.storage == StorageType::File, "they are kept in memory, not in files");
+    require(config.max_age.is_zero(), "they have a largest age (max_age)");
+    require(config.max_bytes <= 0, "their size is limited (max_bytes)");
+    require(!config.sealed, "they are sealed");
+    let is_async = matches!(config.persist_mode, Some(PersistenceMode::Async));
+    require(!is_async, "they are acknowledged before they are stored (persist_mode async)");
+    if config.num_replicas != requirements.replicas {
+        findings.push(Finding::fatal(format!(
+            "the snapshots ({}) have {} replicas, and log-replicas is {}: what the log no longer has is in them alone",
+            config.name, config.num_replicas, requirements.replicas
         )));
     }
     findings
+}
+
+/// Checks the longest message that NATS takes.
+pub(super) fn check_payload(max_payload: usize) -> Option<Finding> {
+    (max_payload < PAYLOAD_MIN).then(|| {
+        Finding::fatal(format!(
+            "the longest message of NATS (max_payload) is {max_payload} bytes: {PAYLOAD_MIN} are needed"
+        ))
+    })
 }
 
 /// Checks the version of the server that this process is connected to.
@@ -193,11 +226,12 @@ mod tests {
         let good = super::super::connection::stream_config("S", "s", 3, "0");
         assert_eq!(check_stream(&good, "s", &requirements), []);
         type Change = fn(&mut Config);
-        let break_it: [(&str, Change); 9] = [
+        let break_it: [(&str, Change); 10] = [
             ("memory", |config| config.storage = StorageType::Memory),
             ("discards", |config| config.discard = DiscardPolicy::Old),
             ("largest age", |config| config.max_age = Duration::from_secs(1)),
             ("max_msgs", |config| config.max_messages = 5),
+            ("max_bytes", |config| config.max_bytes = 1 << 30),
             ("persist_mode", |config| config.persist_mode = Some(PersistenceMode::Async)),
             ("expire", |config| config.allow_message_ttl = true),
             ("subjects", |config| config.subjects.push(">".into())),
@@ -208,6 +242,26 @@ mod tests {
             let mut config = good.clone();
             change(&mut config);
             let found = check_stream(&config, "s", &requirements);
+            assert!(found.iter().any(|finding| finding.is_fatal && finding.text.contains(word)), "{word}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn snapshots_that_could_be_lost_are_refused() {
+        let requirements = Requirements { replicas: 3, monitoring: Vec::new(), allow_unsafe_sync: false };
+        let good = Config { name: "OBJ_S".into(), storage: StorageType::File, num_replicas: 3, ..Config::default() };
+        assert_eq!(check_bucket(&good, &requirements), []);
+        type Change = fn(&mut Config);
+        let break_it: [(&str, Change); 4] = [
+            ("memory", |config| config.storage = StorageType::Memory),
+            ("largest age", |config| config.max_age = Duration::from_secs(1)),
+            ("replicas", |config| config.num_replicas = 1),
+            ("persist_mode", |config| config.persist_mode = Some(PersistenceMode::Async)),
+        ];
+        for (word, change) in break_it {
+            let mut config = good.clone();
+            change(&mut config);
+            let found = check_bucket(&config, &requirements);
             assert!(found.iter().any(|finding| finding.is_fatal && finding.text.contains(word)), "{word}: {found:?}");
         }
     }

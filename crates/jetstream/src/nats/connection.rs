@@ -33,6 +33,8 @@ const OPENS_WITHIN: Duration = Duration::from_secs(60);
 /// How long one attempt may take.
 const TRIES_FOR: Duration = Duration::from_secs(20);
 const TRY_AGAIN: Duration = Duration::from_millis(500);
+/// A stream that is not known for so long is gone.
+const VANISHED_AFTER: Duration = Duration::from_secs(5);
 const TICK: Duration = Duration::from_millis(50);
 /// How often the requirements are checked while the log is used.
 const CHECK_EVERY: Duration = Duration::from_secs(30);
@@ -119,7 +121,7 @@ impl NatsLog {
 
     /// True while a NATS server is connected.
     pub fn is_connected(&self) -> bool {
-        self.connection.client.connection_state() == async_nats::connection::State::Connected
+        self.connection.is_up()
     }
 
     /// The address of this machine that NATS is reached from.
@@ -219,25 +221,37 @@ async fn open(options: NatsOptions, runtime: tokio::runtime::Handle) -> Result<N
         client,
         runtime,
         ticking: Mutex::default(),
-        unknown_since: Mutex::default(),
+        unknown: Mutex::default(),
         alarm: Alarm::start(),
     });
+    let opening = Instant::now();
     let (id, bucket) = loop {
         let opened = tokio::time::timeout(TRIES_FOR, open_or_make(&connection, requirements)).await;
         // An object of which a part is lost is never read to its end.
         let opened = opened
             .unwrap_or_else(|_| Err(not_yet("the stream or its snapshots do not answer: part of them may be lost")));
         match opened {
-            Err(Opening::NotYet(detail)) if began.elapsed() < OPENS_WITHIN => {
+            Err(Opening::NotYet(detail)) if opening.elapsed() < OPENS_WITHIN => {
                 tracing::info!(log = %url, detail, "the log cannot be opened yet");
                 tokio::time::sleep(TRY_AGAIN).await;
             }
+            Err(Opening::Vanished(_)) if opening.elapsed() < VANISHED_AFTER => tokio::time::sleep(TRY_AGAIN).await,
             Err(Opening::NotYet(detail)) => return Err(unreachable(detail)),
-            Err(Opening::Refused(detail)) => return Err(OpenError::Refused { url: url.to_string(), detail }),
+            Err(Opening::Vanished(detail) | Opening::Refused(detail)) => {
+                return Err(OpenError::Refused { url: url.to_string(), detail });
+            }
             Ok(opened) => break opened,
         }
     };
-    let findings = check(&connection, requirements).await.map_err(unreachable)?;
+    let findings = loop {
+        match check(&connection, requirements).await {
+            Err(detail) if opening.elapsed() < OPENS_WITHIN => {
+                tracing::info!(log = %url, detail, "the log cannot be checked yet");
+                tokio::time::sleep(TRY_AGAIN).await;
+            }
+            checked => break checked.map_err(unreachable)?,
+        }
+    };
     report(&findings, &[]);
     let fatal: Vec<&str> = findings.iter().filter(|found| found.is_fatal).map(|found| found.text.as_str()).collect();
     if !fatal.is_empty() {
@@ -301,12 +315,14 @@ pub(super) async fn connect(options: &NatsOptions) -> Result<Client, Opening> {
 pub(super) enum Opening {
     /// It may be in a while.
     NotYet(String),
+    /// NATS does not know what it has to know. It may not know it yet, because it has just started.
+    Vanished(String),
     Refused(String),
 }
 
 impl Opening {
     pub(super) fn detail(self) -> String {
-        let (Opening::NotYet(detail) | Opening::Refused(detail)) = self;
+        let (Opening::NotYet(detail) | Opening::Vanished(detail) | Opening::Refused(detail)) = self;
         detail
     }
 }
@@ -346,7 +362,7 @@ async fn open_or_make(connection: &Connection, requirements: &Requirements) -> R
     let id = match (stream, kept) {
         // IMPORTANT: a log that has vanished must not be taken for one that has never been.
         (None, Some(id)) => {
-            return Err(Opening::Refused(format!(
+            return Err(Opening::Vanished(format!(
                 "NATS does not know the stream {}, but there are snapshots of it (log {id}): it was deleted, and with it what was \
                  written since the last snapshot. To give this log up, delete the bucket {} too",
                 url.stream(),
@@ -411,8 +427,7 @@ async fn find_stream(connection: &Connection) -> Result<Option<Info>, Opening> {
 }
 
 async fn find_bucket(connection: &Connection) -> Result<Option<ObjectStore>, Opening> {
-    let name = format!("OBJ_{}", connection.url.bucket());
-    match connection.jetstream.get_stream(&name).await {
+    match connection.jetstream.get_stream(connection.url.bucket_stream()).await {
         Ok(_) => connection.jetstream.get_object_store(connection.url.bucket()).await.map(Some).map_err(not_yet),
         Err(error) => match error.kind() {
             jetstream::context::GetStreamErrorKind::JetStream(cause)
@@ -458,6 +473,10 @@ async fn check(connection: &Connection, requirements: &Requirements) -> Result<V
     findings.extend(checks::check_stream(&info.config, &connection.url.subject(), requirements));
     let replicas = replicas::replicas_of(info, &server.server_name);
     findings.extend(checks::check_syncs(requirements, &replicas).await);
+    findings.extend(checks::check_payload(server.max_payload));
+    let bucket = connection.jetstream.get_stream(connection.url.bucket_stream()).await;
+    findings
+        .extend(checks::check_bucket(&bucket.map_err(|error| error.to_string())?.cached_info().config, requirements));
     Ok(findings)
 }
 

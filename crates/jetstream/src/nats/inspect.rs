@@ -167,6 +167,10 @@ async fn inspect(options: &NatsOptions, replicas: Option<usize>) -> Result<Statu
             status.findings.extend(checks::check_stream(&info.config, &url.subject(), &requirements));
             let replicas = replicas::replicas_of(info, &status.server);
             status.findings.extend(check_syncs(&requirements, &replicas).await);
+            status.findings.extend(checks::check_payload(server.max_payload));
+            if let Some(bucket) = find_stream(&jetstream, &url.bucket_stream()).await? {
+                status.findings.extend(checks::check_bucket(&bucket.config, &requirements));
+            }
         }
         look_at_snapshots(bucket.as_ref(), &mut status).await?;
         check_presence(url, after.is_some(), bucket.is_some(), &mut status.findings);
@@ -202,7 +206,7 @@ async fn find_stream(jetstream: &jetstream::Context, name: &str) -> Result<Optio
 }
 
 async fn find_bucket(jetstream: &jetstream::Context, url: &NatsUrl) -> Result<Option<ObjectStore>, String> {
-    if find_stream(jetstream, &format!("OBJ_{}", url.bucket())).await?.is_none() {
+    if find_stream(jetstream, &url.bucket_stream()).await?.is_none() {
         return Ok(None);
     }
     jetstream.get_object_store(url.bucket()).await.map(Some).map_err(|error| error.to_string())

@@ -16,7 +16,20 @@ pub(super) struct Connection {
     pub(super) jetstream: jetstream::Context,
     pub(super) runtime: tokio::runtime::Handle,
     pub(super) ticking: Mutex<Vec<Weak<dyn Tick>>>,
-    /// Since when NATS says that it does not know the stream.
-    pub(super) unknown_since: Mutex<Option<Instant>>,
+    pub(super) unknown: Mutex<Option<Unknown>>,
     pub(super) alarm: Arc<Alarm>,
+}
+
+impl Connection {
+    /// True while a NATS server is connected.
+    pub(super) fn is_up(&self) -> bool {
+        self.client.connection_state() == async_nats::connection::State::Connected
+    }
+}
+
+/// NATS says that it does not know the stream: since when, and when it last did.
+#[derive(Clone, Copy)]
+pub(super) struct Unknown {
+    pub(super) since: Instant,
+    pub(super) last: Instant,
 }

@@ -1,6 +1,7 @@
 //! Requests to the stream, and its messages. Knows what NATS answers; decides nothing.
 
-use super::shared::Connection;
+use super::checks::PAYLOAD_MIN;
+use super::shared::{Connection, Unknown};
 use crate::frame::Position;
 use crate::stream::{Answer, Appended, Extent, Found, Receive, Stream, Tick, Unanswered};
 use async_nats::jetstream;
@@ -14,6 +15,8 @@ use std::time::Duration;
 
 /// How long NATS may take for an answer.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
+/// A request of several questions ends after this time.
+const GIVES_UP_AFTER: Duration = Duration::from_secs(5);
 /// How long to wait before the stream is followed again after an error.
 const FOLLOW_AGAIN: Duration = Duration::from_millis(100);
 /// How long delivery waits while its receiver has no room.
@@ -21,6 +24,9 @@ const ROOM_EVERY: Duration = Duration::from_millis(1);
 const PAUSE: Duration = Duration::from_micros(300);
 /// A stream that NATS does not know for this long is gone. At a start, or without a leader, NATS may not know it yet.
 const GONE_AFTER: Duration = Duration::from_secs(10);
+
+/// Two answers of that kind count together if no more time is between them. Who waits for the stream asks more often.
+const UNKNOWN_AGAIN_WITHIN: Duration = Duration::from_secs(5);
 
 /// Error numbers of JetStream.
 const WRONG_LAST_SEQUENCE: [u64; 2] = [10071, 10164];
@@ -37,7 +43,16 @@ impl NatsStream {
         answer: Answer<T>,
         ask: impl Future<Output = Result<T, Unanswered>> + Send + 'static,
     ) {
-        self.connection.runtime.spawn(async move { answer(ask.await) });
+        let connection = self.connection.clone();
+        self.connection.runtime.spawn(async move {
+            // IMPORTANT: without a connection nothing is asked. What is asked then waits in a queue, and is sent when there is one
+            // again, long after its answer is of any use.
+            let asked = match connection.is_up() {
+                true => tokio::time::timeout(GIVES_UP_AFTER, ask).await,
+                false => Ok(Err(Unanswered::new("no NATS server is connected"))),
+            };
+            answer(asked.unwrap_or_else(|_| Err(Unanswered::new("NATS does not answer"))));
+        });
     }
 }
 
@@ -88,7 +103,7 @@ impl Stream for NatsStream {
 
     fn message_max(&self) -> usize {
         // Headers count, too.
-        self.connection.client.max_payload().clamp(64 * 1024, 1024 * 1024) - 1024
+        self.connection.client.max_payload().clamp(PAYLOAD_MIN, 1024 * 1024) - 1024
     }
 
     fn now_ns(&self) -> u64 {
@@ -152,8 +167,12 @@ async fn read(connection: &Connection, position: Position) -> Result<Found, Unan
     match stream.get_raw_message(position).await {
         Ok(message) => Ok(Found::Message(message.payload)),
         Err(error) if error.kind() == jetstream::stream::LastRawMessageErrorKind::NoMessageFound => {
-            let Extent { last, .. } = extent(connection).await?;
-            Ok(if position <= last { Found::Purged } else { Found::Empty { last } })
+            let Extent { first, last } = extent(connection).await?;
+            Ok(match () {
+                () if position < first => Found::Purged,
+                () if position <= last => Found::Missing,
+                () => Found::Empty { last },
+            })
         }
         Err(error) => Err(unanswered(error)),
     }
@@ -164,8 +183,12 @@ async fn extent(connection: &Connection) -> Result<Extent, Unanswered> {
     let reply = match reply {
         Err(mut unanswered) if unanswered.is_gone => {
             let now = std::time::Instant::now();
-            let since = *connection.unknown_since.lock().get_or_insert(now);
-            unanswered.is_gone = since.elapsed() > GONE_AFTER;
+            let mut unknown = connection.unknown.lock();
+            let since = unknown
+                .filter(|unknown| now - unknown.last < UNKNOWN_AGAIN_WITHIN)
+                .map_or(now, |unknown| unknown.since);
+            *unknown = Some(Unknown { since, last: now });
+            unanswered.is_gone = now - since > GONE_AFTER;
             unanswered.reason = format!(
                 "NATS does not know the stream {}, which was there: it was deleted, and with it the log",
                 connection.url.stream()
@@ -174,7 +197,7 @@ async fn extent(connection: &Connection) -> Result<Extent, Unanswered> {
         }
         reply => reply?,
     };
-    *connection.unknown_since.lock() = None;
+    *connection.unknown.lock() = None;
     // IMPORTANT: without a leader the answer may be old.
     let leader = reply.pointer("/cluster/leader").and_then(Value::as_str);
     if reply.get("cluster").is_some() && leader.is_none_or(str::is_empty) {

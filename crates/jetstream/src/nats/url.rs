@@ -50,6 +50,11 @@ impl NatsUrl {
     pub(super) fn bucket(&self) -> String {
         format!("HOLDFAST_{}", self.name)
     }
+
+    /// The stream in which NATS keeps the bucket.
+    pub(super) fn bucket_stream(&self) -> String {
+        format!("OBJ_{}", self.bucket())
+    }
 }
 
 fn parse_rest(scheme: &str, rest: &str) -> Result<NatsUrl, String> {

@@ -46,6 +46,7 @@ impl Stream for SimulatedStream {
         self.world.inner.lock().send(self.process, answer, move |inner| match inner.stored.at(position) {
             Some(message) => Found::Message(message.clone()),
             None if position < inner.stored.first => Found::Purged,
+            None if position <= inner.stored.extent().last => Found::Missing,
             None => Found::Empty { last: inner.stored.extent().last },
         });
     }

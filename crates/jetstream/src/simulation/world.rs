@@ -7,7 +7,7 @@ use crate::stream::{Answer, Extent, Unanswered};
 use bytes::Bytes;
 use fastrand::Rng;
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -39,6 +39,8 @@ pub(super) struct Inner {
 pub(super) struct Stored {
     pub(super) first: Position,
     pub(super) messages: VecDeque<Bytes>,
+    /// What was there and is lost.
+    holes: BTreeSet<Position>,
     /// The stream has no leader until then.
     pub(super) leaderless_until_ns: u64,
     epochs: BTreeMap<u32, StoredEpoch>,
@@ -58,6 +60,9 @@ impl Stored {
     }
 
     pub(super) fn at(&self, position: Position) -> Option<&Bytes> {
+        if self.holes.contains(&position) {
+            return None;
+        }
         self.messages.get(usize::try_from(position.checked_sub(self.first)?).ok()?)
     }
 
@@ -92,7 +97,13 @@ impl World {
             subscriptions: BTreeMap::new(),
         };
         let machines = (0..machines).map(machine).collect();
-        let stored = Stored { first: 1, messages: VecDeque::new(), leaderless_until_ns: 0, epochs: BTreeMap::new() };
+        let stored = Stored {
+            first: 1,
+            messages: VecDeque::new(),
+            holes: BTreeSet::new(),
+            leaderless_until_ns: 0,
+            epochs: BTreeMap::new(),
+        };
         let inner = Inner {
             rng,
             now_ns: 1_000_000_000,
@@ -313,9 +324,21 @@ impl World {
         messages.truncate(messages.len().saturating_sub(count));
     }
 
+    /// Removes one message from between others: what must never happen, and be noticed.
+    pub fn lose_message(&self, position: Position) {
+        self.inner.lock().stored.holes.insert(position);
+    }
+
     /// The names of all objects.
     pub fn objects(&self) -> Vec<String> {
         self.inner.lock().objects.keys().cloned().collect()
+    }
+
+    /// Flips a bit of an object.
+    pub fn damage_object(&self, name: &str) {
+        if let Some(byte) = self.inner.lock().objects.get_mut(name).and_then(|object| object.last_mut()) {
+            *byte ^= 1;
+        }
     }
 
     /// Removes an object.
@@ -477,6 +500,9 @@ impl Inner {
                 subscription.next = subscription.next.saturating_sub(back).max(1);
             }
             subscription.next = subscription.next.max(first);
+            while self.stored.holes.contains(&subscription.next) {
+                subscription.next += 1;
+            }
             if subscription.next > last {
                 subscription.is_idle = true;
                 return None;

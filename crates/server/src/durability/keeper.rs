@@ -11,7 +11,7 @@ use engine::persistence::journal_state::JournalState;
 use engine::persistence::{ClusterReport, Loading, Replication, Report, RoleChange, SnapshotBusy, SnapshotReason};
 use engine::settings::AppendFsync;
 use engine::{Engine, Persistence, Settings};
-use journal::{Log, OpenedLog, Sequence};
+use journal::{Failure, Log, OpenedLog, Sequence};
 use locks::{Mutex, rank};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed, Ordering::SeqCst};
@@ -273,7 +273,7 @@ impl Keeper {
             state = self.state();
         }
         // IMPORTANT: asked after the requests were executed.
-        let waits = !journal.may_answer();
+        let waits = !journal.may_answer() && !(failed && matches!(journal.failure(), Some(Failure::Closed)));
         JournalProgress { written: journal.written().0, durable: journal.durable().0, state, failed, waits }
     }
 

@@ -41,9 +41,11 @@ impl LogUrl {
             Some(("file", "")) => bail!("{text} names no directory: give it as file:DIR"),
             Some(("file", path)) => Ok(LogUrl::Directory(path.strip_prefix("//").unwrap_or(path).into())),
             // A path may have a colon, too.
-            Some((scheme, _)) if is_scheme(scheme) && !Path::new(text).exists() => bail!(
-                "{text} is of a kind of log that is not known here: {scheme}. Known are file:DIR and \
-                 nats://HOST:PORT,HOST:PORT,HOST:PORT/NAME"
+            Some((scheme, rest)) if is_scheme(scheme) && !Path::new(text).exists() => bail!(
+                "{scheme}:{} is of a kind of log that is not known here: {scheme}. Known are file:DIR and \
+                 nats://HOST:PORT,HOST:PORT,HOST:PORT/NAME",
+                // Without a password.
+                rest.rsplit_once('@').map_or(rest, |(_, shown)| shown)
             ),
             _ => Ok(LogUrl::Directory(text.into())),
         }

@@ -42,8 +42,11 @@ impl JournalProgress {
             JournalState::Following => return ReplyGate::Send,
             JournalState::Sound | JournalState::Failed | JournalState::Restarting | JournalState::Closing => {}
         }
-        if self.waits && !self.failed {
-            return ReplyGate::Hold;
+        match self.waits {
+            // Another may have written since the lease ended: not even what is stored may be told.
+            true if self.failed => return ReplyGate::Drop,
+            true => return ReplyGate::Hold,
+            false => {}
         }
         let limit = if strict { self.durable } else { self.written };
         match depends_on <= limit {
@@ -106,6 +109,9 @@ mod tests {
     fn a_writer_whose_lease_has_ended_holds_every_reply() {
         let waiting = JournalProgress { waits: true, ..progress(JournalState::Sound) };
         assert_eq!((waiting.gate(0, false), waiting.gate(5, true)), (ReplyGate::Hold, ReplyGate::Hold));
+        // Regression: when the log was found to be damaged, what was held was sent.
+        let failed = JournalProgress { waits: true, ..progress(JournalState::Failed) };
+        assert_eq!((failed.gate(0, false), failed.gate(5, true)), (ReplyGate::Drop, ReplyGate::Drop));
         assert_eq!(JournalProgress { waits: true, ..progress(JournalState::Fenced) }.gate(0, false), ReplyGate::Drop);
     }
 

@@ -259,6 +259,11 @@ impl RoleThread {
             }
         }
         let Some((last, _)) = read.last() else {
+            // Marks are batches, too.
+            let reached = follower.reached().0;
+            if reached > self.keeper.roles.applied() {
+                self.keeper.roles.set_applied(reached, follower.time_ms());
+            }
             follower.note_applied();
             return Ok(Applied::default());
         };

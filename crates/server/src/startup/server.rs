@@ -359,14 +359,16 @@ fn own_url(settings: &Settings) -> Result<LogUrl> {
 
 /// The log that this server writes. Makes it if there is none.
 fn own_log(settings: &Settings, clock: &Arc<SystemClock>) -> Result<OpenedPlace> {
+    let make = |dir: &Path| {
+        std::fs::create_dir_all(dir).with_context(|| format!("cannot create the data directory {}", dir.display()))?;
+        full_path(settings, dir)
+    };
     match own_url(settings)? {
-        LogUrl::Directory(dir) => {
-            std::fs::create_dir_all(&dir)
-                .with_context(|| format!("cannot create the data directory {}", dir.display()))?;
-            LogUrl::Directory(full_path(settings, &dir)?).own(settings, clock)
-        }
+        LogUrl::Directory(dir) => LogUrl::Directory(make(&dir)?).own(settings, clock),
         url @ LogUrl::Nats(_) => {
             ensure!(settings.appendonly(), "a log on several machines is always written: appendonly cannot be no");
+            // It is remembered there how far the log was.
+            make(Path::new(&*settings.dir()))?;
             url.own(settings, clock)
         }
     }
