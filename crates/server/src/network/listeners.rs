@@ -100,7 +100,7 @@ pub(crate) fn addresses(setting: &str, text: &str) -> Result<Vec<(IpAddr, bool)>
 }
 
 /// A socket that listens there and does not block.
-pub(crate) fn listen(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
+pub(super) fn listen(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?;

@@ -10,6 +10,7 @@ mod local;
 mod peer;
 mod reading;
 mod requests;
+mod side_port;
 #[cfg(test)]
 mod simulation;
 mod socket;
@@ -24,7 +25,8 @@ mod turn_tests;
 mod turns;
 mod worker;
 
-pub(crate) use listeners::{DENIED, Listeners, addresses, bind, listen, listen_and_assign};
+pub(crate) use listeners::{DENIED, Listeners, addresses, bind, listen_and_assign};
+pub(crate) use side_port::SidePort;
 pub(crate) use stream::Stream;
 pub(crate) use tls_settings::CurrentTls;
 pub(crate) use transport::Transport;

@@ -4,20 +4,10 @@ use super::command::{After, Cx};
 use super::session::SUBSCRIPTIONS_MAX;
 use engine::REDIS_VERSION;
 use engine::args::is_word;
-use engine::error::{CommandError, CommandResult};
+use engine::error::{BAD_NAME, CommandError, CommandResult, HELLO_NEEDS_AUTH, NO_PASSWORD_SET, WRONG_PASS};
 use numbers::parse_i64;
 use resp::{Protocol, Reply};
 use std::time::Duration;
-
-const WRONG_PASS: &str = "WRONGPASS invalid username-password pair or user is disabled.";
-const NO_PASSWORD_SET: CommandError = CommandError::fixed(
-    "ERR AUTH <password> called without any password configured for the default user. \
-     Are you sure your configuration is correct?",
-);
-const HELLO_NEEDS_AUTH: CommandError = CommandError::fixed(
-    "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> \
-     option can be used to authenticate the client and select the RESP protocol version at the same time",
-);
 
 /// The handler of commands that only have subcommands: without one, their arity does not fit.
 pub(super) fn unreachable(_: &mut Cx<'_>) -> CommandResult {
@@ -40,7 +30,7 @@ pub(super) fn auth(cx: &mut Cx<'_>) -> CommandResult {
 }
 
 fn refuse_login(cx: &mut Cx<'_>, pause: Duration) {
-    cx.reply.error(WRONG_PASS);
+    cx.reply.error(&WRONG_PASS.to_string());
     cx.after = After::Pause(pause);
 }
 
@@ -159,7 +149,7 @@ pub(super) fn set_name(cx: &mut Cx<'_>) -> CommandResult {
 fn valid_name(name: &[u8]) -> Result<&[u8], CommandError> {
     match name.iter().all(u8::is_ascii_graphic) {
         true => Ok(name),
-        false => Err(CommandError::fixed("ERR Client names cannot contain spaces, newlines or special characters.")),
+        false => Err(BAD_NAME),
     }
 }
 

@@ -3,9 +3,9 @@
 
 use super::connection;
 use super::room::{CONNECTIONS_MAX, Room};
-use crate::network::{CurrentTls, DENIED, Stream, addresses, listen};
+use crate::network::{CurrentTls, DENIED, SidePort, Stream, addresses};
 use crate::platform::threads;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use engine::{Engine, Settings};
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -16,7 +16,7 @@ use tokio::task::LocalSet;
 
 /// How often it looks whether another server writes, if no client asks.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// Pause after a connection could not be accepted, and between attempts to get the port from a process that ends.
+/// Pause after a connection could not be accepted.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
 /// The most connections of that port.
@@ -29,12 +29,12 @@ pub(crate) fn start(engine: &Arc<Engine>, tls: Arc<CurrentTls>, waits: bool) -> 
     if engine.settings.sentinel_port() == 0 {
         return Ok(());
     }
-    let places = places(&engine.settings)?;
-    let bound = if waits { None } else { Some(bind(&places)?) };
+    let port = side_port(&engine.settings)?;
+    let bound = if waits { None } else { Some(port.bind()?) };
     let engine = engine.clone();
     let serve = move || {
         threads::lower_priority();
-        let listeners = bound.unwrap_or_else(|| bind_patiently(&places));
+        let listeners = bound.unwrap_or_else(|| port.bind_patiently());
         if let Err(error) = run(engine, &tls, listeners) {
             tracing::error!(%error, "the Sentinel port is not served");
         }
@@ -44,34 +44,12 @@ pub(crate) fn start(engine: &Arc<Engine>, tls: Arc<CurrentTls>, waits: bool) -> 
     Ok(())
 }
 
-/// An address to listen on, and whether it may be missing.
-type Place = (SocketAddr, bool);
-
-fn places(settings: &Settings) -> Result<Vec<Place>> {
-    let all = addresses("bind", &settings.bind())?;
-    Ok(all.into_iter().map(|(ip, optional)| (SocketAddr::new(ip, settings.sentinel_port()), optional)).collect())
-}
-
-fn bind(places: &[Place]) -> Result<Vec<TcpListener>> {
-    let mut listeners = Vec::new();
-    for (address, optional) in places {
-        match listen(*address) {
-            Ok(listener) => listeners.push(listener),
-            Err(error) if *optional => tracing::debug!(%address, %error, "optional address not available"),
-            Err(error) => return Err(error).with_context(|| format!("cannot listen on {address} (sentinel-port)")),
-        }
-    }
-    ensure!(!listeners.is_empty(), "bind names no address that this machine has");
-    Ok(listeners)
-}
-
-fn bind_patiently(places: &[Place]) -> Vec<TcpListener> {
-    loop {
-        match bind(places) {
-            Ok(listeners) => return listeners,
-            Err(_) => std::thread::sleep(TRY_AGAIN_AFTER),
-        }
-    }
+fn side_port(settings: &Settings) -> Result<SidePort> {
+    Ok(SidePort {
+        settings: ("bind", "sentinel-port"),
+        addresses: addresses("bind", &settings.bind())?,
+        port: settings.sentinel_port(),
+    })
 }
 
 fn run(engine: Arc<Engine>, tls: &Arc<CurrentTls>, listeners: Vec<TcpListener>) -> std::io::Result<()> {

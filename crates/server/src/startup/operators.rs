@@ -2,15 +2,11 @@
 //! what is asked there.
 
 use super::Beginning;
-use crate::network::{addresses, listen};
+use crate::network::{SidePort, addresses};
 use anyhow::{Context, Result, ensure};
 use engine::{Engine, Settings};
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// Pause between two attempts to get the port from the process that is being replaced.
-const TRY_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// The most connections of operators.
 pub(super) fn connections_max(settings: &Settings) -> usize {
@@ -22,15 +18,15 @@ pub(super) fn start(engine: &Arc<Engine>, beginning: Beginning) -> Result<()> {
     if engine.settings.admin_port() == 0 {
         return Ok(());
     }
-    let places = places(engine)?;
+    let port = side_port(engine)?;
     let bound = match beginning {
-        Beginning::Start => Some(bind(&places)?),
+        Beginning::Start => Some(port.bind()?),
         // The process that is being replaced has the port until it ends.
         Beginning::Upgrade => None,
     };
     let engine = engine.clone();
     let serve = move || {
-        let listeners = bound.unwrap_or_else(|| bind_patiently(&places));
+        let listeners = bound.unwrap_or_else(|| port.bind_patiently());
         tracing::info!(addresses = %shown(&listeners), "metrics and health are served");
         if let Err(error) = admin::serve(engine, listeners) {
             tracing::error!(%error, "metrics and health are not served");
@@ -40,11 +36,8 @@ pub(super) fn start(engine: &Arc<Engine>, beginning: Beginning) -> Result<()> {
     Ok(())
 }
 
-/// An address to listen on, and whether it may be missing.
-type Place = (SocketAddr, bool);
-
 /// The addresses of `admin-bind`. Those that other machines reach need a password, or an explicit setting.
-fn places(engine: &Engine) -> Result<Vec<Place>> {
+fn side_port(engine: &Engine) -> Result<SidePort> {
     let settings = &engine.settings;
     let all = addresses("admin-bind", &settings.admin_bind())?;
     ensure!(!all.is_empty(), "admin-bind names no address");
@@ -55,29 +48,7 @@ fn places(engine: &Engine) -> Result<Vec<Place>> {
          admin-allow-remote yes to let everyone read them",
         settings.admin_bind()
     );
-    Ok(all.into_iter().map(|(ip, optional)| (SocketAddr::new(ip, settings.admin_port()), optional)).collect())
-}
-
-fn bind(places: &[Place]) -> Result<Vec<TcpListener>> {
-    let mut listeners = Vec::new();
-    for (address, optional) in places {
-        match listen(*address) {
-            Ok(listener) => listeners.push(listener),
-            Err(error) if *optional => tracing::debug!(%address, %error, "optional address not available"),
-            Err(error) => return Err(error).with_context(|| format!("cannot listen on {address} (admin-port)")),
-        }
-    }
-    ensure!(!listeners.is_empty(), "admin-bind names no address that this machine has");
-    Ok(listeners)
-}
-
-fn bind_patiently(places: &[Place]) -> Vec<TcpListener> {
-    loop {
-        match bind(places) {
-            Ok(listeners) => return listeners,
-            Err(_) => std::thread::sleep(TRY_AGAIN_AFTER),
-        }
-    }
+    Ok(SidePort { settings: ("admin-bind", "admin-port"), addresses: all, port: settings.admin_port() })
 }
 
 fn shown(listeners: &[TcpListener]) -> String {

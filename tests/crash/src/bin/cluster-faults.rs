@@ -49,7 +49,7 @@ struct Args {
     server: PathBuf,
 
     /// The nats-server binary
-    #[arg(long, value_name = "PATH", env = "NATS_SERVER_BIN")]
+    #[arg(long, value_name = "PATH", env = "HOLDFAST_NATS_SERVER")]
     nats: PathBuf,
 
     /// libfaketime: without it, clocks are left alone
