@@ -109,11 +109,13 @@ impl Nats {
         Holdfast::start(&flags).expect("it was asked before")
     }
 
-    /// Starts a server that shares the log, and does not wait for it. The second is what it has said so far.
-    pub(crate) fn begin(&self, more: &[&str]) -> (Server, impl Fn() -> String + use<>) {
+    /// Starts a server that shares the log, and does not wait for it. Its data directory is `data` in the other, where its
+    /// output is, and does not exist yet.
+    pub(crate) fn begin(&self, more: &[&str]) -> (Server, Dir) {
         let (dir, flags) = (Dir::fresh(), self.flags(more));
-        let server = Server::launch(free_address(), dir.path(), |command| dir.keep_output(command.args(flags)));
-        (server, move || dir.read("stderr"))
+        let data = dir.path().join("data");
+        let server = Server::launch(free_address(), &data, |command| dir.keep_output(command.args(flags)));
+        (server, dir)
     }
 
     /// Starts a server that asks for a password.

@@ -1,5 +1,7 @@
 //! What is wrong with NATS or the log is found, named and refused. Nothing starts empty.
 
+use std::fs;
+
 use wire::Connection;
 
 use crate::nats::{Nats, STREAM, SUBJECT, role};
@@ -109,12 +111,22 @@ fn the_monitoring_port_of_another_server_does_not_count() {
 fn a_start_waits_for_nats() {
     let Some(mut nats) = Nats::start() else { return };
     nats.stop();
-    let (waiting, said) = nats.begin(&[]);
-    eventually("it says so", || said().contains("NATS cannot be reached"));
+    let (waiting, dir) = nats.begin(&[]);
+    eventually("it says so", || dir.read("stderr").contains("NATS cannot be reached"));
     nats.restart();
     eventually("it has begun", || {
         Connection::open(waiting.address()).is_ok_and(|mut fresh| role(&mut fresh) == "master")
     });
+}
+
+/// Regression: without its directory, a server remembered nothing, and said so once.
+#[test]
+fn a_server_makes_its_directory_and_remembers_the_log_there() {
+    let Some(nats) = Nats::start() else { return };
+    let (server, dir) = nats.begin(&[]);
+    eventually("it writes", || Connection::open(server.address()).is_ok_and(|mut fresh| role(&mut fresh) == "master"));
+    let mark = dir.path().join("data/log.mark");
+    eventually("it remembers", || fs::read_to_string(&mark).is_ok_and(|line| line.starts_with("holdfast-log-mark 1 ")));
 }
 
 #[test]

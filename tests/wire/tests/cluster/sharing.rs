@@ -2,7 +2,7 @@
 
 use wire::Reply;
 
-use crate::nats::{Nats, role, same_digest};
+use crate::nats::{Nats, position, role, same_digest};
 use crate::process::{eventually, info, ok};
 use crate::support::furnish;
 
@@ -108,4 +108,19 @@ fn values_larger_than_a_message() {
     drop(follower);
     let again = nats.writer(&[]);
     assert_eq!(again.connect().run("DEBUG DIGEST").to_string(), digest);
+}
+
+/// Regression: marks are batches that followers pass over, and they seemed to be ever further behind.
+#[test]
+fn confirmed_reads_leave_no_follower_behind() {
+    let Some(nats) = Nats::start() else { return };
+    let writer = nats.writer(&["--reads", "confirmed"]);
+    let follower = nats.follower(&writer, &[]);
+    let (mut at_writer, mut at_follower) = (writer.connect(), follower.connect());
+    ok(&mut at_writer, "SET a 1");
+    for _ in 0..50 {
+        assert_eq!(at_writer.run("GET a").to_string(), "\"1\"");
+    }
+    let wanted = position(&mut at_writer);
+    eventually("the follower is there, too", || position(&mut at_follower) >= wanted);
 }
