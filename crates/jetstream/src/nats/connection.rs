@@ -18,6 +18,7 @@ use async_nats::{Client, ConnectErrorKind, ConnectOptions, jetstream};
 use futures_util::StreamExt;
 use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak, mpsc};
 use std::time::{Duration, Instant};
@@ -203,10 +204,14 @@ async fn open(options: NatsOptions, runtime: tokio::runtime::Handle) -> Result<N
     let NatsOptions { url, requirements, .. } = &options;
     let unreachable = |detail: String| OpenError::Unreachable { url: url.to_string(), detail };
     let began = Instant::now();
+    let mut told = None;
     let client = loop {
         match connect(&options).await {
             Err(Opening::NotYet(detail)) if began.elapsed() < OPENS_WITHIN => {
-                tracing::info!(log = %url, detail, "the log cannot be reached yet");
+                if told.as_ref() != Some(&detail) {
+                    tracing::warn!(log = %url, detail, "the log cannot be reached yet: it is tried again for a minute");
+                    told = Some(detail);
+                }
                 tokio::time::sleep(TRY_AGAIN).await;
             }
             Err(why) => return Err(unreachable(why.detail())),
@@ -306,9 +311,17 @@ pub(super) async fn connect(options: &NatsOptions) -> Result<Client, Opening> {
             | ConnectErrorKind::AuthorizationViolation
             | ConnectErrorKind::ServerParse
             | ConnectErrorKind::Tls => Opening::Refused(detail),
+            _ if is_about_a_certificate(&error) => Opening::Refused(detail),
             _ => Opening::NotYet(detail),
         }
     })
+}
+
+/// True when a handshake of TLS has failed: that is told as an error of input.
+fn is_about_a_certificate(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut causes = std::iter::successors(Some(error), |error| error.source());
+    causes
+        .any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::InvalidData))
 }
 
 /// Why a log is not open.

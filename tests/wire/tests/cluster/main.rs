@@ -5,9 +5,13 @@ mod changes;
 mod nats;
 mod operators;
 mod refusals;
+mod secured;
 mod sharing;
 mod snapshots;
 
+#[allow(dead_code, reason = "shared with the tests of TLS, which use all of it")]
+#[path = "../tls/certificates.rs"]
+mod certificates;
 #[allow(dead_code, reason = "shared with the tests of metrics, which use all of it")]
 #[path = "../metrics/exposition.rs"]
 mod exposition;

@@ -41,6 +41,19 @@ impl Nats {
     }
 
     fn launch(name: &str, jetstream: &str) -> Option<Nats> {
+        let nats = Nats::launch_with(name, jetstream, |_| String::new())?;
+        nats.wait();
+        Some(nats)
+    }
+
+    /// With TLS and rights: more settings, which may need files in its directory. It is not asked anything here.
+    pub(crate) fn start_secured(settings: impl FnOnce(&Dir) -> String) -> Option<Nats> {
+        let nats = Nats::launch_with("lonely", "sync_interval: always", settings)?;
+        eventually("NATS listens", || TcpStream::connect(nats.monitoring).is_ok());
+        Some(nats)
+    }
+
+    fn launch_with(name: &str, jetstream: &str, more: impl FnOnce(&Dir) -> String) -> Option<Nats> {
         if !can_start_holdfast() {
             return None;
         }
@@ -49,19 +62,16 @@ impl Nats {
             return None;
         }
         let (dir, address, monitoring) = (Dir::fresh(), free_address(), free_address());
-        let store = dir.path().join("store");
+        let (store, more) = (dir.path().join("store"), more(&dir));
         dir.write(
             "nats.conf",
             &format!(
                 "listen: \"{address}\"\nhttp: \"{monitoring}\"\nserver_name: {name}\n\
-                 jetstream {{ store_dir: \"{}\", {jetstream} }}\n",
+                 jetstream {{ store_dir: \"{}\", {jetstream} }}\n{more}",
                 store.display()
             ),
         );
-        let process = spawn(&dir);
-        let nats = Nats { process, dir, address, monitoring };
-        nats.wait();
-        Some(nats)
+        Some(Nats { process: spawn(&dir), dir, address, monitoring })
     }
 
     fn wait(&self) {
@@ -88,6 +98,16 @@ impl Nats {
 
     pub(crate) fn url(&self) -> String {
         format!("nats://{}/{NAME}", self.address)
+    }
+
+    /// With TLS. The certificate is for this name.
+    pub(crate) fn secured_url(&self) -> String {
+        format!("tls://localhost:{}/{NAME}", self.address.port())
+    }
+
+    /// The path of one of its files.
+    pub(crate) fn path(&self, name: &str) -> String {
+        self.dir.path().join(name).display().to_string()
     }
 
     /// The monitoring port.
