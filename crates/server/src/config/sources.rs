@@ -12,6 +12,8 @@ use std::time::Duration;
 /// How long a hand-over may take, unless it is said otherwise.
 const HAND_OVER_SECONDS: u64 = 60;
 const VARIABLE_PREFIX: &str = "HOLDFAST_";
+/// The flags that make users.
+const USERS: &str = "users";
 
 /// The settings shown in `--help`; every other setting is a flag too.
 const SHOWN: &[(&str, &str)] = &[
@@ -133,7 +135,8 @@ pub(super) fn tools() -> [Command; 6] {
         with_settings(Command::new("upgrade").args_override_self(true).about(
             "Serves in the place of the server that writes the data directory: it ends, and clients find this one at the \
              same address",
-        )),
+        ))
+        .arg(users()),
         Command::new("check").about("Verifies a data directory and says what it holds").arg(dir()),
         Command::new("export")
             .about("Writes a data directory as requests that redis-cli --pipe can load anywhere")
@@ -200,7 +203,14 @@ pub(super) fn command() -> Command {
              (HOLDFAST_MAXMEMORY=2gb). Flags win over variables, variables over the file. \
              config/holdfast.toml lists all settings with their defaults.",
         );
-    with_settings(command)
+    with_settings(command).arg(users())
+}
+
+/// Users, as a line of a file of users has them.
+fn users() -> Arg {
+    let form = "A user and its rules, such as 'alice on >secret ~jobs:* +@read'; may be given several times";
+    let action = ArgAction::Append;
+    Arg::new(USERS).long("user").value_name("NAME RULES").action(action).allow_hyphen_values(true).help(form)
 }
 
 /// Adds a flag for each setting, and one for the configuration file.
@@ -234,7 +244,7 @@ pub(super) fn load(
 ) -> Result<Loaded> {
     let settings = Settings::new();
     let file = flags.iter().rev().find_map(|flags| flags.get_one::<PathBuf>("config").cloned());
-    let tables = match &file {
+    let mut tables = match &file {
         Some(file) => load_file(&settings, file)?,
         None => Tables::default(),
     };
@@ -251,6 +261,11 @@ pub(super) fn load(
             .with_context(|| format!("environment variable {VARIABLE_PREFIX}{name}"))?;
     }
     for flags in flags {
+        // Subcommands that only use a server have no users.
+        for user in flags.try_get_many::<String>(USERS).ok().flatten().into_iter().flatten() {
+            let (name, rules) = user.trim().split_once(' ').unwrap_or((user.trim(), ""));
+            tables.users.push((name.to_owned(), rules.trim().to_owned()));
+        }
         for row in TABLE {
             if let Some(values) = flags.get_many::<String>(row.name) {
                 let value = values.map(String::as_str).collect::<Vec<_>>().join(" ");
