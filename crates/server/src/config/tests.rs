@@ -234,7 +234,8 @@ fn rewriting_twice_keeps_odd_values_whole() {
 
 #[test]
 fn users_of_the_command_line_follow_those_of_the_file() {
-    let users = load_with(&["--user", "alice on nopass ~* +@all -flushdb", "--port", "7", "--user", "bob"], &[]);
+    let users =
+        load_with(&["holdfast", "--user", "alice on nopass ~* +@all -flushdb", "--port", "7", "--user", "bob"], &[]);
     let expected = [("alice", "on nopass ~* +@all -flushdb"), ("bob", "")];
     assert_eq!(users.unwrap().tables.users, expected.map(|(name, rules)| (name.to_owned(), rules.to_owned())));
 }
