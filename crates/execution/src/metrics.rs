@@ -26,16 +26,25 @@ pub fn record_command(
         // share one instant.
         worker.catch_up();
     }
+    // A command that waits counts when its wait is over, as in Redis 7.2.
+    if !client.wait_phase.is_queued() {
+        count_call(engine, worker, row, took_ns);
+    }
+    record_slow(engine, worker, client, row, request, took_ns);
+    if engine.monitors.any() && !row.command.flags.has(Flags::SKIP_MONITOR.union(Flags::ADMIN)) {
+        feed_monitors(engine, worker, client, request);
+    }
+}
+
+/// Counts a call that is over.
+#[inline]
+pub fn count_call(engine: &Engine, worker: &Worker, row: &CommandRow, took_ns: u64) {
     let metrics = &*worker.metrics;
     let counters = &metrics.stats.commands[row.index];
     counters.calls.add(1);
     counters.ns.add(took_ns);
     if engine.settings.latency_tracking() {
         metrics.histograms.add(row.index, took_ns);
-    }
-    record_slow(engine, worker, client, row, request, took_ns);
-    if engine.monitors.any() && !row.command.flags.has(Flags::SKIP_MONITOR.union(Flags::ADMIN)) {
-        feed_monitors(engine, worker, client, request);
     }
 }
 

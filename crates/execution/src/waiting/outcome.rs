@@ -46,17 +46,18 @@ pub fn outcome(
     mut time_is_up: bool,
 ) -> Option<Vec<u8>> {
     let reply = match client.handle.take_unblock() {
-        Unblock::Error => Some(note_unblocked(worker, client, UNBLOCKED)),
+        Unblock::Error => Some(note_unblocked(engine, worker, client, UNBLOCKED)),
         Unblock::LostRight => Some(reply_to_lost_right(engine, worker, client)),
-        Unblock::Demotion => Some(note_unblocked(worker, client, DEMOTED)),
+        Unblock::Demotion => Some(note_unblocked(engine, worker, client, DEMOTED)),
         how => {
             let is_unblocked = how == Unblock::Timeout;
             time_is_up |= is_unblocked;
-            outcome_of(engine, client, event, time_is_up, is_unblocked)
+            outcome_of(engine, worker, client, event, time_is_up, is_unblocked)
         }
     };
     if reply.is_some() {
         if let Some((command, text)) = client.wait_phase.failure() {
+            metrics::count_call(engine, worker, command, 0);
             worker.metrics.stats.commands[command.index].failed.add(1);
             worker.metrics.stats.count_error(text);
             // The error reveals a batch that may not be appended yet: see `execution::revealed`. While a long script
@@ -73,6 +74,7 @@ pub fn outcome(
 
 fn outcome_of(
     engine: &Engine,
+    worker: &Worker,
     client: &mut Client,
     event: &Event,
     time_is_up: bool,
@@ -81,7 +83,7 @@ fn outcome_of(
     match event {
         Event::Never(reply) => time_is_up.then(|| reply.to_vec()),
         Event::Background(ticket) => client.take_outcome(ticket),
-        Event::Value => value_outcome(engine, client, time_is_up, is_unblocked),
+        Event::Value => value_outcome(engine, worker, client, time_is_up, is_unblocked),
         // It was handed over: the next writer has followers of its own.
         Event::Durable { .. } | Event::Replicated { .. } if engine.restrictions.is_following() => {
             Some(format!("-{DEMOTED}\r\n").into_bytes())
@@ -142,8 +144,11 @@ fn journal_outcome(engine: &Engine, time_is_up: bool) -> Option<Vec<u8>> {
 const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
 
 /// The reply to a client whose wait was ended with an error. Its command counts as failed.
-fn note_unblocked(worker: &Worker, client: &Client, text: &'static str) -> Vec<u8> {
+fn note_unblocked(engine: &Engine, worker: &Worker, client: &Client, text: &'static str) -> Vec<u8> {
     let stats = &worker.metrics.stats;
+    if let Some(blocked) = client.wait_phase.blocked() {
+        metrics::count_call(engine, worker, blocked.command, 0);
+    }
     if let Some(command) = client.last_command {
         stats.commands[command.index].failed.add(1);
     }
@@ -158,7 +163,7 @@ fn reply_to_lost_right(engine: &Engine, worker: &Worker, client: &Client) -> Vec
         gates::pass_user(engine, client, blocked.command, request).err().map(|error| (blocked.command, error))
     });
     match refused {
-        None => note_unblocked(worker, client, UNBLOCKED),
+        None => note_unblocked(engine, worker, client, UNBLOCKED),
         Some((command, error)) => {
             let (stats, text) = (&worker.metrics.stats, error.to_string());
             stats.commands[command.index].rejected.add(1);
@@ -171,7 +176,13 @@ fn reply_to_lost_right(engine: &Engine, worker: &Worker, client: &Client) -> Vec
 
 /// The reply to a queued client: that of the served command, or the timeout reply. A client whose first search is not
 /// finished does not time out, unless CLIENT UNBLOCK has ended its wait.
-pub fn value_outcome(engine: &Engine, client: &mut Client, time_is_up: bool, is_unblocked: bool) -> Option<Vec<u8>> {
+fn value_outcome(
+    engine: &Engine,
+    worker: &Worker,
+    client: &mut Client,
+    time_is_up: bool,
+    is_unblocked: bool,
+) -> Option<Vec<u8>> {
     let time_is_up = is_unblocked
         || time_is_up
             && !matches!(&client.wait_phase, WaitPhase::RecordsQueued(waiter) if engine.waiting.records.is_first_search(waiter));
@@ -179,7 +190,10 @@ pub fn value_outcome(engine: &Engine, client: &mut Client, time_is_up: bool, is_
     let blocked = phase.blocked().expect("a client that waits for a value is queued");
     let reply = match client.take_outcome(&blocked.ticket) {
         // A thread that has claimed the wait is about to write the reply, and wakes the client then.
-        None => (time_is_up && client.handle.wait_state.end()).then(|| blocked.nothing.clone()),
+        None => (time_is_up && client.handle.wait_state.end()).then(|| {
+            metrics::count_call(engine, worker, blocked.command, 0);
+            blocked.nothing.clone()
+        }),
         reply => reply,
     };
     client.wait_phase = phase;
@@ -203,8 +217,7 @@ pub fn stop_waiting(engine: &Engine, client: &mut Client) {
     }
 }
 
-/// Puts the reply for a client whose wait was claimed, and wakes it. The command was counted as a call when it began to
-/// wait.
+/// Puts the reply for a client whose wait was claimed, and wakes it. Its command counts as a call now.
 pub(super) fn deliver(
     engine: &Engine,
     blocked: &BlockedCommand,
@@ -216,7 +229,7 @@ pub(super) fn deliver(
 ) {
     let stats = &worker.metrics.stats;
     let counters = &stats.commands[blocked.command.index];
-    counters.ns.add(took_ns);
+    metrics::count_call(engine, worker, blocked.command, took_ns);
     metrics::record_slow(engine, worker, stand_in, blocked.command, blocked.request.as_request(), took_ns);
     let result = match result {
         Ok(()) if out.len() > stand_in.reply_bytes_max => {

@@ -5,6 +5,7 @@ mod batches;
 mod beyond_maxmemory;
 mod client_accounting;
 mod client_memory;
+mod command_counts;
 mod databases;
 mod expiry;
 mod hang_ups;
