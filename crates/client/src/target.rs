@@ -1,7 +1,6 @@
 //! Where connections lead: to one server, or to the one of several that writes. Knows ROLE; refuses to know what else is
 //! sent.
 
-use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::addresses::{Address, Known, RoleAnswer, SearchFailure};
 use crate::error::Error;
+use crate::pause::randomized;
 
 /// The servers of a store.
 pub(crate) enum Target {
@@ -101,9 +101,7 @@ impl Target {
         if !self.has_several() {
             return PAUSE;
         }
-        let longest = (PAUSE * 2_u32.pow(tried.min(8))).min(SEARCH_PAUSE_MAX);
-        let spread = f64::from(RandomState::new().hash_one(0) as u32) / f64::from(u32::MAX);
-        longest / 2 + longest.mul_f64(spread) / 2
+        randomized((PAUSE * 2_u32.pow(tried.min(8))).min(SEARCH_PAUSE_MAX))
     }
 }
 

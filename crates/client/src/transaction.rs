@@ -18,6 +18,7 @@ use crate::error::Error;
 use crate::exactly_once::ExactlyOnceState;
 use crate::exchange::{Exchange, Outcome};
 use crate::own_connections::OwnConnection;
+use crate::pause::randomized;
 use crate::record::{Fields, Record};
 use crate::records;
 use crate::run::Run;
@@ -418,12 +419,5 @@ impl ConnectionLike for Transaction {
 /// Grows with the attempts, and is randomized.
 fn pause(tried: usize) -> Duration {
     let doublings = u32::try_from(tried - 1).unwrap_or(u32::MAX).min(PAUSE_DOUBLINGS_MAX);
-    let longest = PAUSE * 2_u32.pow(doublings);
-    longest / 2 + longest.mul_f64(spread()) / 2
-}
-
-/// A random number from 0 to 1.
-fn spread() -> f64 {
-    use std::hash::{BuildHasher, RandomState};
-    f64::from(RandomState::new().hash_one(0) as u32) / f64::from(u32::MAX)
+    randomized(PAUSE * 2_u32.pow(doublings))
 }
