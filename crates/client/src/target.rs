@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
 use crate::addresses::{Address, Known, RoleAnswer, SearchFailure};
-use crate::error::Error;
+use crate::error::{Error, is_by_follower};
 use crate::pause::randomized;
 
 /// The servers of a store.
@@ -224,13 +224,4 @@ async fn ask_role(connection: &mut impl ConnectionLike, address: Address) -> Rol
 
 fn too_late() -> RedisError {
     std::io::Error::from(std::io::ErrorKind::TimedOut).into()
-}
-
-/// True when a server has refused a request because it is not the writer, or has just ceased to be. It was not executed.
-pub(crate) fn is_by_follower(error: &RedisError) -> bool {
-    match error.code() {
-        Some("READONLY" | "MASTERDOWN") => true,
-        Some("UNBLOCKED") => error.detail().is_some_and(|detail| detail.contains("instance state changed")),
-        _ => false,
-    }
 }
