@@ -231,6 +231,37 @@ async def test_a_program_that_only_reads_moves_too(pair: Pair, open_store: Any, 
     await eventually(has_moved)
 
 
+@pytest.mark.parametrize("moment", ["between reads", "between reads, unnoticed", "before the commit"])
+async def test_a_read_transaction_runs_again_at_the_new_writer(pair: Pair, open_store: Any, face: Face, moment: str) -> None:
+    for node in (pair.writer, pair.follower):
+        node.ask("CONFIG", "SET", "follower-reads", "no")
+    store = await open_store(pair.addresses())
+    await store.cell("a").set("1")
+    await store.cell("b").set("2")
+    runs = 0
+
+    async def body(txn: Any) -> str:
+        nonlocal runs
+        runs += 1
+        is_first = runs == 1
+        a = (await txn.cell("a").get()).value
+        if is_first and moment != "before the commit":
+            await asyncio.to_thread(pair.follower.promote)
+        try:
+            b = (await txn.cell("b").get()).value
+        except NotWriterError:
+            if moment != "between reads, unnoticed":
+                raise
+            b = "nothing"
+        if is_first and moment == "before the commit":
+            await asyncio.to_thread(pair.follower.promote)
+        return str(a + b)
+
+    assert await store.read_transaction(body) == "12"
+    assert runs == 2
+    assert await port_of(store, face) == pair.follower.port
+
+
 async def test_a_follower_that_joins_later_is_found(pair: Pair, open_store: Any, face: Face) -> None:
     store = await open_store([DEAD, pair.writer.address])
     third = pair.add_follower()

@@ -124,7 +124,8 @@ impl Store {
     }
 
     /// Runs `body`, which reads cells as they all were at one instant, whatever other clients write meanwhile. Readers
-    /// and writers do not conflict, so `body` runs once. What the server cannot keep for it (`txn-max-bytes`) is
+    /// and writers do not conflict, so `body` runs once; with several servers, it runs again if another one becomes the
+    /// writer and the old one refuses to read. What the server cannot keep for it (`txn-max-bytes`) is
     /// [`Error::Conflict`]. [`Store::get_cells`] does the same in one request.
     ///
     /// ```no_run
@@ -146,11 +147,9 @@ impl Store {
     /// ```
     pub async fn read_transaction<T, E: From<Error>, F: Future<Output = Result<T, E>>>(
         &self,
-        body: impl FnOnce(ReadTransaction) -> F,
+        mut body: impl FnMut(ReadTransaction) -> F,
     ) -> Result<T, E> {
-        let mut body = Some(body);
-        let body = |transaction| body.take().expect("it is tried once")(ReadTransaction { transaction });
-        self.run_transaction(BEGIN_READ_ONLY, 1, body).await
+        self.run_transaction(BEGIN_READ_ONLY, 1, |transaction| body(ReadTransaction { transaction })).await
     }
 
     async fn run_transaction<T, E: From<Error>, F: Future<Output = Result<T, E>>>(

@@ -6,8 +6,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::time::{Duration, Instant};
 
 use holdfast_client::redis::{self, Cmd, cmd};
@@ -376,6 +376,48 @@ fn what_a_follower_refuses_to_read_is_read_at_the_new_writer() {
             assert_eq!(port(&reading.await.unwrap()).await, pair.addresses[1]);
         }
     });
+}
+
+/// When the writer hands over in a read transaction, in relation to what is read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum HandOver {
+    BetweenReads,
+    /// The same, with a body that does not return the error.
+    BetweenReadsUnnoticed,
+    BeforeCommit,
+}
+
+#[test]
+fn a_read_transaction_runs_again_at_the_new_writer() {
+    for at in [HandOver::BetweenReads, HandOver::BetweenReadsUnnoticed, HandOver::BeforeCommit] {
+        let Some(pair) = Pair::start() else { return };
+        pair.refuse_reads_at_followers();
+        run(async {
+            let store = Store::connect(&url(&pair.addresses)).await.unwrap();
+            store.cell::<i64>("a").set(&1).await.unwrap();
+            store.cell::<i64>("b").set(&2).await.unwrap();
+            let (pair, runs) = (&pair, &AtomicUsize::new(0));
+            let sum = store.read_transaction(async |txn| {
+                let is_first = runs.fetch_add(1, SeqCst) == 0;
+                let a = txn.cell::<i64>("a").get().await?.unwrap().value;
+                if is_first && at != HandOver::BeforeCommit {
+                    tokio::task::block_in_place(|| pair.promote());
+                }
+                let b = match txn.cell::<i64>("b").get().await {
+                    Ok(now) => now.unwrap().value,
+                    Err(_) if at == HandOver::BetweenReadsUnnoticed => 0,
+                    Err(error) => return Err(error),
+                };
+                if is_first && at == HandOver::BeforeCommit {
+                    tokio::task::block_in_place(|| pair.promote());
+                }
+                Ok::<_, Error>(a + b)
+            });
+            assert_eq!(sum.await.unwrap(), 3, "{at:?}");
+            assert_eq!(runs.load(SeqCst), 2, "{at:?}");
+            assert_eq!(port(&store).await, pair.addresses[1]);
+        });
+    }
 }
 
 #[test]
