@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,6 +12,8 @@ from conftest import eventually
 from faces import Face
 from pair import Node, Pair
 
+import holdfast.asyncio.writer
+import holdfast.sync.writer
 from holdfast import (
     Claim,
     IndexDefinition,
@@ -159,7 +162,7 @@ async def test_every_acknowledged_write_is_there_after_a_take_over(pair: Pair, o
     if ending == "killed":
         pair.writer.kill()
     elif ending == "paused":
-        os.kill(pair.writer._process.pid, 19)  # SIGSTOP
+        os.kill(pair.writer._process.pid, signal.SIGSTOP)
     await asyncio.to_thread(pair.follower.promote)
     before = len(acknowledged)
     await eventually(lambda: len(acknowledged) >= before + 20)
@@ -259,6 +262,20 @@ async def test_a_read_transaction_runs_again_at_the_new_writer(pair: Pair, open_
 
     assert await store.read_transaction(body) == "12"
     assert runs == 2
+    assert await port_of(store, face) == pair.follower.port
+
+
+async def test_a_writer_that_hangs_is_left_however_long_a_request_may_take(
+    pair: Pair, open_store: Any, face: Face, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (holdfast.asyncio.writer, holdfast.sync.writer):
+        monkeypatch.setattr(module, "ROLE_CHECK_S", 0.0)  # its role is asked before each request
+    store = await open_store(pair.addresses(), response_timeout_ms=60_000)
+    await store.put("r", {"a": 1})
+    os.kill(pair.writer._process.pid, signal.SIGSTOP)
+    await asyncio.to_thread(pair.follower.promote)
+    # Long after the time for a role, and long before that for a request.
+    assert (await asyncio.wait_for(store.get("r"), 30)).to_dict() == {"a": "1"}
     assert await port_of(store, face) == pair.follower.port
 
 

@@ -99,7 +99,8 @@ class Writer:
     def _ask(self, connection: redis.Connection, address: Address) -> Answer:
         try:
             connection.send_command(b"ROLE", check_health=False)
-            return read_role(address, read_reply(connection, 0, int(ROLE_S * 1000)))
+            # As a wait, whatever the connection's own timeout is: one of a pool has the time of a request.
+            return read_role(address, read_reply(connection, int(ROLE_S * 1000), 0))
         except Exception as error:
             return read_failure(address, as_holdfast_error(error))
 
