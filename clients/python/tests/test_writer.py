@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+import redis.asyncio
 from conftest import eventually
 from faces import Face
 from pair import Node, Pair
@@ -277,6 +278,32 @@ async def test_a_writer_that_hangs_is_left_however_long_a_request_may_take(
     # Long after the time for a role, and long before that for a request.
     assert (await asyncio.wait_for(store.get("r"), 30)).to_dict() == {"a": "1"}
     assert await port_of(store, face) == pair.follower.port
+
+
+@pytest.mark.usefixtures("loop")
+async def test_a_writer_that_is_lost_while_it_is_searched_is_searched_again(pair: Pair, face: Face) -> None:
+    asked = 0
+
+    def make(address: Address) -> Any:
+        nonlocal asked
+        asked += 1
+        if asked == 1:
+            writer.forget(writer.epoch)
+        connection = redis.asyncio.Connection if face.is_async else redis.Connection
+        return connection(host=address.host, port=address.port)
+
+    async def find() -> Any:
+        return await writer.find() if face.is_async else await asyncio.to_thread(writer.find)
+
+    where = Address("127.0.0.1", pair.writer.port)
+    writer: Any = (holdfast.asyncio if face.is_async else holdfast.sync).writer.Writer([where], make)
+    assert await find() == (where, 0), "for the epoch in which the search began"
+    before = asked
+    assert await find() == (where, 1)
+    assert asked > before
+    before = asked
+    assert await find() == (where, 1)
+    assert asked == before, "it is known"
 
 
 async def test_a_follower_that_joins_later_is_found(pair: Pair, open_store: Any, face: Face) -> None:
