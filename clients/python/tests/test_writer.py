@@ -266,6 +266,24 @@ async def test_a_read_transaction_runs_again_at_the_new_writer(pair: Pair, open_
     assert await port_of(store, face) == pair.follower.port
 
 
+async def test_an_error_of_a_body_is_raised_although_the_writer_has_handed_over(pair: Pair, open_store: Any) -> None:
+    for node in (pair.writer, pair.follower):
+        node.ask("CONFIG", "SET", "follower-reads", "no")
+    store = await open_store(pair.addresses())
+    runs = 0
+
+    async def body(txn: Any) -> None:
+        nonlocal runs
+        runs += 1
+        if runs == 1:
+            await asyncio.to_thread(pair.follower.promote)
+        raise LookupError("of the test's own")
+
+    with pytest.raises(LookupError, match="of the test's own"):
+        await store.read_transaction(body)
+    assert runs == 1
+
+
 async def test_a_writer_that_hangs_is_left_however_long_a_request_may_take(
     pair: Pair, open_store: Any, face: Face, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -168,8 +168,12 @@ impl Store {
             let transaction = self.begin(begin).await?;
             let ending = Ending { state: transaction.state.clone() };
             let outcome = body(transaction).await;
-            let failed = outcome.is_err() || ending.state.is_over();
+            let is_over = ending.state.is_over();
+            let failed = outcome.is_err() || is_over;
             let ended = self.end(&ending.state, if failed { "TXN.ROLLBACK" } else { "TXN.COMMIT" }).await;
+            if failed && !is_over {
+                return outcome; // an error of the body's own, whatever the server says to its end
+            }
             match (ending.state.take_moved(), ended) {
                 // It is not counted: another server has to run it.
                 (Some(error), _) => {

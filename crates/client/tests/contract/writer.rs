@@ -421,6 +421,24 @@ fn a_read_transaction_runs_again_at_the_new_writer() {
 }
 
 #[test]
+fn an_error_of_a_body_is_returned_although_the_writer_has_handed_over() {
+    let Some(pair) = Pair::start() else { return };
+    pair.refuse_reads_at_followers();
+    run(async {
+        let store = Store::connect(&url(&pair.addresses)).await.unwrap();
+        let (pair, runs) = (&pair, &AtomicUsize::new(0));
+        let given_up = store.read_transaction(async |_| {
+            if runs.fetch_add(1, SeqCst) == 0 {
+                tokio::task::block_in_place(|| pair.promote());
+            }
+            Err::<(), _>(Error::Name("of the test's own"))
+        });
+        assert!(matches!(given_up.await, Err(Error::Name("of the test's own"))));
+        assert_eq!(runs.load(SeqCst), 1);
+    });
+}
+
+#[test]
 fn a_follower_that_joins_later_is_found() {
     let Some(mut pair) = Pair::start() else { return };
     run(async {
