@@ -3,14 +3,18 @@
 import asyncio
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+import redis.asyncio
 from conftest import eventually
 from faces import Face
 from pair import Node, Pair
 
+import holdfast.asyncio.writer
+import holdfast.sync.writer
 from holdfast import (
     Claim,
     IndexDefinition,
@@ -159,7 +163,7 @@ async def test_every_acknowledged_write_is_there_after_a_take_over(pair: Pair, o
     if ending == "killed":
         pair.writer.kill()
     elif ending == "paused":
-        os.kill(pair.writer._process.pid, 19)  # SIGSTOP
+        os.kill(pair.writer._process.pid, signal.SIGSTOP)
     await asyncio.to_thread(pair.follower.promote)
     before = len(acknowledged)
     await eventually(lambda: len(acknowledged) >= before + 20)
@@ -229,6 +233,95 @@ async def test_a_program_that_only_reads_moves_too(pair: Pair, open_store: Any, 
         return await port_of(store, face) == pair.follower.port
 
     await eventually(has_moved)
+
+
+@pytest.mark.parametrize("moment", ["between reads", "between reads, unnoticed", "before the commit"])
+async def test_a_read_transaction_runs_again_at_the_new_writer(pair: Pair, open_store: Any, face: Face, moment: str) -> None:
+    for node in (pair.writer, pair.follower):
+        node.ask("CONFIG", "SET", "follower-reads", "no")
+    store = await open_store(pair.addresses())
+    await store.cell("a").set("1")
+    await store.cell("b").set("2")
+    runs = 0
+
+    async def body(txn: Any) -> str:
+        nonlocal runs
+        runs += 1
+        is_first = runs == 1
+        a = (await txn.cell("a").get()).value
+        if is_first and moment != "before the commit":
+            await asyncio.to_thread(pair.follower.promote)
+        try:
+            b = (await txn.cell("b").get()).value
+        except NotWriterError:
+            if moment != "between reads, unnoticed":
+                raise
+            b = "nothing"
+        if is_first and moment == "before the commit":
+            await asyncio.to_thread(pair.follower.promote)
+        return str(a + b)
+
+    assert await store.read_transaction(body) == "12"
+    assert runs == 2
+    assert await port_of(store, face) == pair.follower.port
+
+
+async def test_an_error_of_a_body_is_raised_although_the_writer_has_handed_over(pair: Pair, open_store: Any) -> None:
+    for node in (pair.writer, pair.follower):
+        node.ask("CONFIG", "SET", "follower-reads", "no")
+    store = await open_store(pair.addresses())
+    runs = 0
+
+    async def body(txn: Any) -> None:
+        nonlocal runs
+        runs += 1
+        if runs == 1:
+            await asyncio.to_thread(pair.follower.promote)
+        raise LookupError("of the test's own")
+
+    with pytest.raises(LookupError, match="of the test's own"):
+        await store.read_transaction(body)
+    assert runs == 1
+
+
+async def test_a_writer_that_hangs_is_left_however_long_a_request_may_take(
+    pair: Pair, open_store: Any, face: Face, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (holdfast.asyncio.writer, holdfast.sync.writer):
+        monkeypatch.setattr(module, "ROLE_CHECK_S", 0.0)  # its role is asked before each request
+    store = await open_store(pair.addresses(), response_timeout_ms=60_000)
+    await store.put("r", {"a": 1})
+    os.kill(pair.writer._process.pid, signal.SIGSTOP)
+    await asyncio.to_thread(pair.follower.promote)
+    # Long after the time for a role, and long before that for a request.
+    assert (await asyncio.wait_for(store.get("r"), 30)).to_dict() == {"a": "1"}
+    assert await port_of(store, face) == pair.follower.port
+
+
+@pytest.mark.usefixtures("loop")
+async def test_a_writer_that_is_lost_while_it_is_searched_is_searched_again(pair: Pair, face: Face) -> None:
+    asked = 0
+
+    def make(address: Address) -> Any:
+        nonlocal asked
+        asked += 1
+        if asked == 1:
+            writer.forget(writer.epoch)
+        connection = redis.asyncio.Connection if face.is_async else redis.Connection
+        return connection(host=address.host, port=address.port)
+
+    async def find() -> Any:
+        return await writer.find() if face.is_async else await asyncio.to_thread(writer.find)
+
+    where = Address("127.0.0.1", pair.writer.port)
+    writer: Any = (holdfast.asyncio if face.is_async else holdfast.sync).writer.Writer([where], make)
+    assert await find() == (where, 0), "for the epoch in which the search began"
+    before = asked
+    assert await find() == (where, 1)
+    assert asked > before
+    before = asked
+    assert await find() == (where, 1)
+    assert asked == before, "it is known"
 
 
 async def test_a_follower_that_joins_later_is_found(pair: Pair, open_store: Any, face: Face) -> None:

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redis::{ErrorKind, RedisError, ServerErrorKind};
+use redis::{ErrorKind, RedisError, ServerError};
 use thiserror::Error;
 
 use crate::addresses::NoWriter;
@@ -111,16 +111,29 @@ impl Error {
 
     /// True when the server refused because it still loads its data.
     pub(crate) fn is_loading(&self) -> bool {
-        matches!(self, Error::Refused(error) if error.kind() == ErrorKind::Server(ServerErrorKind::BusyLoading))
+        matches!(self, Error::Refused(error) if has(error, |reply| reply.code() == "LOADING"))
     }
+}
+
+/// True when a server has refused a request because it is not the writer, or has just ceased to be. It was not executed.
+pub(crate) fn is_by_follower(error: &RedisError) -> bool {
+    has(error, |reply| match reply.code() {
+        "READONLY" | "MASTERDOWN" => true,
+        "UNBLOCKED" => reply.details().is_some_and(|details| details.contains("instance state changed")),
+        _ => false,
+    })
+}
+
+/// True when the error has such a reply of the server: that to a request, or to one of a pipeline. Of a MULTI whose
+/// commands were refused, the code of the whole says EXECABORT, whatever the reason was.
+fn has(error: &RedisError, is_it: impl Fn(&ServerError) -> bool) -> bool {
+    let replies = error.clone().into_server_errors();
+    replies.is_some_and(|replies| replies.iter().any(|(_, reply)| is_it(reply)))
 }
 
 impl From<RedisError> for Error {
     fn from(error: RedisError) -> Error {
-        let has = |code: &str| {
-            let errors = error.clone().into_server_errors();
-            errors.is_some_and(|errors| errors.iter().any(|(_, error)| error.code() == code))
-        };
+        let has = |code: &str| has(&error, |reply| reply.code() == code);
         match error.kind() {
             ErrorKind::Io => Error::Unavailable(error),
             ErrorKind::Parse | ErrorKind::UnexpectedReturnType => Error::Reply(error),

@@ -73,6 +73,7 @@ mod memory_snapshot;
 mod memory_state;
 mod named;
 mod own_connections;
+mod pause;
 mod prepared_request;
 mod query;
 mod queue;

@@ -1,15 +1,14 @@
 //! The numbers of a session's requests, and when a request is retried. Knows no connection and no command.
 
 use std::collections::BTreeSet;
-use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 use redis::{ErrorKind, RedisError};
-
-use crate::addresses::is_not_let_in;
 use tokio::time::Instant;
 
+use crate::addresses::is_not_let_in;
 use crate::error::Error;
+use crate::pause::randomized;
 
 /// The numbers of a session's requests. A number is open while its request is held; LOW is the lowest open one.
 pub(crate) struct RequestNumbers {
@@ -84,8 +83,7 @@ impl Insistence {
         }
         let longest = FIRST_PAUSE * 2_u32.pow(self.tried.min(DOUBLINGS_MAX));
         self.tried += 1;
-        let spread = f64::from(RandomState::new().hash_one(0) as u32) / f64::from(u32::MAX);
-        Some(longest / 2 + longest.mul_f64(spread) / 2)
+        Some(randomized(longest))
     }
 
     /// Why a request has no answer, after the last error; or that error, if it is the answer. A server that does not

@@ -290,9 +290,16 @@ impl Store {
         let mut reads = pipe();
         keys.iter().for_each(|key| _ = reads.cmd("HGETALL").arg(key).cmd("PTTL").arg(key));
         let reads = &*reads.ignore_errors();
-        let read_all = |mut connection| async move { Ok(reads.query_async(&mut connection).await?) };
-        let replies: Vec<RedisResult<Value>> = self.inner.links.run(read_all).await?;
-        let mut replies = replies.into_iter();
+        let read_all = |mut connection| async move {
+            let replies: Vec<RedisResult<Value>> = reads.query_async(&mut connection).await?;
+            // An error that is not of one key is of the server: it may follow another one by now, or load its data.
+            let errors = replies.iter().filter_map(|reply| reply.as_ref().err().cloned());
+            match errors.map(Error::from).find(|error| !matches!(error, Error::WrongType(_))) {
+                Some(error) => Err(error),
+                None => Ok(replies),
+            }
+        };
+        let mut replies = self.inner.links.run(read_all).await?.into_iter();
         for key in keys {
             let (Some(fields), Some(ttl_ms)) = (replies.next(), replies.next()) else { break };
             let fields = match fields.map_err(Error::from).and_then(read::<Fields>) {

@@ -1,7 +1,6 @@
 //! Where connections lead: to one server, or to the one of several that writes. Knows ROLE; refuses to know what else is
 //! sent.
 
-use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -11,7 +10,8 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
 use crate::addresses::{Address, Known, RoleAnswer, SearchFailure};
-use crate::error::Error;
+use crate::error::{Error, is_by_follower};
+use crate::pause::randomized;
 
 /// The servers of a store.
 pub(crate) enum Target {
@@ -101,9 +101,7 @@ impl Target {
         if !self.has_several() {
             return PAUSE;
         }
-        let longest = (PAUSE * 2_u32.pow(tried.min(8))).min(SEARCH_PAUSE_MAX);
-        let spread = f64::from(RandomState::new().hash_one(0) as u32) / f64::from(u32::MAX);
-        longest / 2 + longest.mul_f64(spread) / 2
+        randomized((PAUSE * 2_u32.pow(tried.min(8))).min(SEARCH_PAUSE_MAX))
     }
 }
 
@@ -226,13 +224,4 @@ async fn ask_role(connection: &mut impl ConnectionLike, address: Address) -> Rol
 
 fn too_late() -> RedisError {
     std::io::Error::from(std::io::ErrorKind::TimedOut).into()
-}
-
-/// True when a server has refused a request because it is not the writer, or has just ceased to be. It was not executed.
-pub(crate) fn is_by_follower(error: &RedisError) -> bool {
-    match error.code() {
-        Some("READONLY" | "MASTERDOWN") => true,
-        Some("UNBLOCKED") => error.detail().is_some_and(|detail| detail.contains("instance state changed")),
-        _ => false,
-    }
 }

@@ -18,6 +18,7 @@ use crate::error::Error;
 use crate::exactly_once::ExactlyOnceState;
 use crate::exchange::{Exchange, Outcome};
 use crate::own_connections::OwnConnection;
+use crate::pause::randomized;
 use crate::record::{Fields, Record};
 use crate::records;
 use crate::run::Run;
@@ -123,7 +124,8 @@ impl Store {
     }
 
     /// Runs `body`, which reads cells as they all were at one instant, whatever other clients write meanwhile. Readers
-    /// and writers do not conflict, so `body` runs once. What the server cannot keep for it (`txn-max-bytes`) is
+    /// and writers do not conflict, so `body` runs once; with several servers, it runs again if another one becomes the
+    /// writer and the old one refuses to read. What the server cannot keep for it (`txn-max-bytes`) is
     /// [`Error::Conflict`]. [`Store::get_cells`] does the same in one request.
     ///
     /// ```no_run
@@ -145,11 +147,9 @@ impl Store {
     /// ```
     pub async fn read_transaction<T, E: From<Error>, F: Future<Output = Result<T, E>>>(
         &self,
-        body: impl FnOnce(ReadTransaction) -> F,
+        mut body: impl FnMut(ReadTransaction) -> F,
     ) -> Result<T, E> {
-        let mut body = Some(body);
-        let body = |transaction| body.take().expect("it is tried once")(ReadTransaction { transaction });
-        self.run_transaction(BEGIN_READ_ONLY, 1, body).await
+        self.run_transaction(BEGIN_READ_ONLY, 1, |transaction| body(ReadTransaction { transaction })).await
     }
 
     async fn run_transaction<T, E: From<Error>, F: Future<Output = Result<T, E>>>(
@@ -168,8 +168,12 @@ impl Store {
             let transaction = self.begin(begin).await?;
             let ending = Ending { state: transaction.state.clone() };
             let outcome = body(transaction).await;
-            let failed = outcome.is_err() || ending.state.is_over();
+            let is_over = ending.state.is_over();
+            let failed = outcome.is_err() || is_over;
             let ended = self.end(&ending.state, if failed { "TXN.ROLLBACK" } else { "TXN.COMMIT" }).await;
+            if failed && !is_over {
+                return outcome; // an error of the body's own, whatever the server says to its end
+            }
             match (ending.state.take_moved(), ended) {
                 // It is not counted: another server has to run it.
                 (Some(error), _) => {
@@ -418,12 +422,5 @@ impl ConnectionLike for Transaction {
 /// Grows with the attempts, and is randomized.
 fn pause(tried: usize) -> Duration {
     let doublings = u32::try_from(tried - 1).unwrap_or(u32::MAX).min(PAUSE_DOUBLINGS_MAX);
-    let longest = PAUSE * 2_u32.pow(doublings);
-    longest / 2 + longest.mul_f64(spread()) / 2
-}
-
-/// A random number from 0 to 1.
-fn spread() -> f64 {
-    use std::hash::{BuildHasher, RandomState};
-    f64::from(RandomState::new().hash_one(0) as u32) / f64::from(u32::MAX)
+    randomized(PAUSE * 2_u32.pow(doublings))
 }

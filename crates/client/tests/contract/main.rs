@@ -12,6 +12,7 @@ mod places;
 mod proxy;
 mod races;
 mod records;
+mod refusals;
 mod runs;
 mod scans;
 mod session_faults;

@@ -6,13 +6,13 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::time::{Duration, Instant};
 
 use holdfast_client::redis::{self, Cmd, cmd};
 use holdfast_client::{
-    Append, Claim, Config, Error, Fields, IndexDefinition, NewEvent, SessionConfig, StateStore, Store,
+    Append, Claim, Config, Error, Fields, IndexDefinition, NewEvent, Query, SessionConfig, StateStore, Store,
 };
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::sleep;
@@ -57,6 +57,12 @@ impl Pair {
 
     fn kill_writer(&mut self) {
         self.writer.take().expect("it was not killed").kill();
+    }
+
+    fn refuse_reads_at_followers(&self) {
+        for mut connection in [self.at_writer(), self.follower.connect()] {
+            assert_eq!(connection.run("CONFIG SET follower-reads no").to_string(), "+OK");
+        }
     }
 
     fn promote(&self) {
@@ -330,6 +336,105 @@ fn a_program_that_only_reads_moves_too() {
         assert_eq!(port(&store).await, pair.addresses[0]);
         tokio::task::block_in_place(|| pair.promote()); // the old writer answers reads, and follows
         eventually("it reads at the new writer", async || port(&store).await == pair.addresses[1]).await;
+    });
+}
+
+#[test]
+fn what_a_follower_refuses_to_read_is_read_at_the_new_writer() {
+    let Some(pair) = Pair::start() else { return };
+    pair.refuse_reads_at_followers();
+    run(async {
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut readers = Vec::new();
+        for plain in [false, true] {
+            let config = Config { plain, ..Config::new(url(&pair.addresses)) };
+            let store = Store::connect_with(&config).await.unwrap();
+            store.put(b"r", &Fields::new().with("a", 1), None).await.unwrap();
+            let (stop, (sender, read)) = (stop.clone(), unbounded_channel());
+            let reading = tokio::spawn(async move {
+                while !stop.load(SeqCst) {
+                    assert!(store.get(b"r").await.unwrap().is_some());
+                    assert_eq!(store.scan(Query::prefix("r")).collect().await.unwrap().len(), 1);
+                    sender.send(()).unwrap();
+                }
+                store
+            });
+            readers.push((reading, read));
+        }
+        let mut all_read = async || {
+            for (_, read) in &mut readers {
+                while read.try_recv().is_ok() {} // what was read before
+                read.recv().await.expect("a reader sees no error");
+                read.recv().await.expect("a reader sees no error");
+            }
+        };
+        all_read().await;
+        tokio::task::block_in_place(|| pair.promote());
+        all_read().await;
+        stop.store(true, SeqCst);
+        for (reading, _) in readers {
+            assert_eq!(port(&reading.await.unwrap()).await, pair.addresses[1]);
+        }
+    });
+}
+
+/// When the writer hands over in a read transaction, in relation to what is read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum HandOver {
+    BetweenReads,
+    /// The same, with a body that does not return the error.
+    BetweenReadsUnnoticed,
+    BeforeCommit,
+}
+
+#[test]
+fn a_read_transaction_runs_again_at_the_new_writer() {
+    for at in [HandOver::BetweenReads, HandOver::BetweenReadsUnnoticed, HandOver::BeforeCommit] {
+        let Some(pair) = Pair::start() else { return };
+        pair.refuse_reads_at_followers();
+        run(async {
+            let store = Store::connect(&url(&pair.addresses)).await.unwrap();
+            store.cell::<i64>("a").set(&1).await.unwrap();
+            store.cell::<i64>("b").set(&2).await.unwrap();
+            let (pair, runs) = (&pair, &AtomicUsize::new(0));
+            let sum = store.read_transaction(async |txn| {
+                let is_first = runs.fetch_add(1, SeqCst) == 0;
+                let a = txn.cell::<i64>("a").get().await?.unwrap().value;
+                if is_first && at != HandOver::BeforeCommit {
+                    tokio::task::block_in_place(|| pair.promote());
+                }
+                let b = match txn.cell::<i64>("b").get().await {
+                    Ok(now) => now.unwrap().value,
+                    Err(_) if at == HandOver::BetweenReadsUnnoticed => 0,
+                    Err(error) => return Err(error),
+                };
+                if is_first && at == HandOver::BeforeCommit {
+                    tokio::task::block_in_place(|| pair.promote());
+                }
+                Ok::<_, Error>(a + b)
+            });
+            assert_eq!(sum.await.unwrap(), 3, "{at:?}");
+            assert_eq!(runs.load(SeqCst), 2, "{at:?}");
+            assert_eq!(port(&store).await, pair.addresses[1]);
+        });
+    }
+}
+
+#[test]
+fn an_error_of_a_body_is_returned_although_the_writer_has_handed_over() {
+    let Some(pair) = Pair::start() else { return };
+    pair.refuse_reads_at_followers();
+    run(async {
+        let store = Store::connect(&url(&pair.addresses)).await.unwrap();
+        let (pair, runs) = (&pair, &AtomicUsize::new(0));
+        let given_up = store.read_transaction(async |_| {
+            if runs.fetch_add(1, SeqCst) == 0 {
+                tokio::task::block_in_place(|| pair.promote());
+            }
+            Err::<(), _>(Error::Name("of the test's own"))
+        });
+        assert!(matches!(given_up.await, Err(Error::Name("of the test's own"))));
+        assert_eq!(runs.load(SeqCst), 1);
     });
 }
 

@@ -209,5 +209,6 @@ class Store(Operations):
 
     async def read_transaction(self, body: Callable[[ReadTransaction], Awaitable[T]]) -> T:
         """Runs `body`, which reads cells as they all are at one instant. It does not conflict with writers and runs once, however much
-        others write meanwhile. What cannot be kept for it within the server's `txn-max-bytes` is a ConflictError."""
+        others write meanwhile; with several servers, it runs again if another one becomes the writer and the old one refuses to read.
+        What cannot be kept for it within the server's `txn-max-bytes` is a ConflictError."""
         return await read_transaction(self._connections, body)

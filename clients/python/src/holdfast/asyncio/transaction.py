@@ -16,6 +16,7 @@ from .operations import CellOperations, Operations
 from .runtime import Lock, drop, sleep
 
 T = TypeVar("T")
+X = TypeVar("X")
 
 
 class Transaction(Operations):
@@ -52,44 +53,47 @@ async def transaction(connections: Connections, tries: int, body: Callable[[Tran
         if tried > 0:
             await sleep(pause_after_conflict_s(tried))
         link = await _begin(connections)
-        try:
-            try:
-                result = await body(Transaction(link))
-                # A body may have caught the error that has said it.
-                if not link.conflict and link.moved is None:
-                    await link.commit()
-                    return result
-                await link.roll_back()
-            except Exception as error:
-                await link.roll_back()
-                if link.conflict or link.moved is not None:
-                    pass
-                elif link.lost and isinstance(error, RedisError):
-                    raise UnavailableError(f"the transaction's connection was lost: {error}") from error
-                else:
-                    raise
-            # What another server has to run, because this one has ceased to be the writer, is not counted.
-            if link.moved is None:
-                tried += 1
-            elif deadline.has_passed():
-                raise link.moved
-        finally:
-            await link.release()
+        done = await _attempt(link, Transaction(link), body)
+        if done is not None:
+            return done[0]
+        # What another server has to run, because this one has ceased to be the writer, is not counted.
+        if link.moved is None:
+            tried += 1
+        elif deadline.has_passed():
+            raise link.moved
     raise ConflictError("CONFLICT", f"other clients changed what the transaction read, each of the {tries} times it was tried")
 
 
 async def read_transaction(connections: Connections, body: Callable[[ReadTransaction], Awaitable[T]]) -> T:
-    link = await _begin(connections, b"READONLY")
+    deadline = Deadline(connections.patience_ms)
+    while True:
+        link = await _begin(connections, b"READONLY")
+        done = await _attempt(link, ReadTransaction(link), body)
+        if done is not None:
+            return done[0]
+        if link.conflict is not None and link.moved is None:
+            raise link.conflict
+        if link.moved is not None and deadline.has_passed():
+            raise link.moved
+
+
+async def _attempt(link: "_Link", txn: X, body: Callable[[X], Awaitable[T]]) -> tuple[T] | None:
+    """Runs a body once, and commits. None if nothing of it can take effect, because of a conflict or because another server writes."""
     try:
         try:
-            result = await body(ReadTransaction(link))
+            result = await body(txn)
+            # A body may have caught the error that has said it.
+            if not link.is_over:
+                await link.commit()
+                return (result,)
         except Exception as error:
-            await link.roll_back()
-            if link.lost and isinstance(error, RedisError):
-                raise UnavailableError(f"the transaction's connection was lost: {error}") from error
-            raise
-        await link.commit()
-        return result
+            if not link.is_over:
+                await link.roll_back()
+                if link.lost and isinstance(error, RedisError):
+                    raise UnavailableError(f"the transaction's connection was lost: {error}") from error
+                raise
+        await link.roll_back()
+        return None
     finally:
         await link.release()
 
@@ -120,7 +124,7 @@ class _Link:
         self.connections = connections
         self._connection = connection
         #: The server has said that it cannot be committed any more.
-        self.conflict = False
+        self.conflict: ConflictError | None = None
         #: The server follows another one by now, and nothing of the transaction can take effect.
         self.moved: NotWriterError | None = None
         #: There was no answer. The server rolls back when it sees the end of the connection.
@@ -132,6 +136,11 @@ class _Link:
         #: Tasks that share the transaction take turns.
         self._turn = Lock()
         connection.register_connect_callback(self._refuse_to_connect)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing of it can take effect any more."""
+        return self.conflict is not None or self.moved is not None
 
     async def ask(self, request: Request[T]) -> T:
         try:
@@ -198,7 +207,8 @@ class _Link:
             return await talk(self._connection)
         except ResponseError as error:
             failure = self.connections.refusal(as_holdfast_error(error))
-            self.conflict |= isinstance(failure, ConflictError)
+            if isinstance(failure, ConflictError):
+                self.conflict = failure
             if isinstance(failure, NotWriterError):
                 self.moved = failure
             self.lost |= isinstance(failure, UnavailableError)

@@ -5,6 +5,7 @@ A connection of a pool is looked at before each use. One to a server that has ce
 everything else that takes connections of the pools finds the writer again.
 """
 
+import threading
 import time
 from collections.abc import Callable
 from typing import Any, cast
@@ -23,10 +24,12 @@ class Writer:
         """`make` makes a connection to one address that is not connected."""
         self._known = Known(addresses)
         self._make = make
-        #: The writer's address, and the epoch in which it was found; None when it is to be found.
+        #: The writer's address, and the epoch for which it was found; in another one, it is to be found again.
         self._found: tuple[Address, int] | None = None
         #: Grows when the writer is to be found again. Connections of another epoch are not used any more.
         self.epoch = 0
+        #: Held for a moment, in which nothing is awaited.
+        self._forgetting = threading.Lock()
         self._checked_at = 0.0
         #: One search at a time; those that come meanwhile share its result.
         self._turn = Lock()
@@ -38,7 +41,7 @@ class Writer:
         before = self._searches
         async with self._turn:
             found = self._found
-            if found is not None:
+            if found is not None and found[1] == self.epoch:
                 return found
             if self._searches != before and self._failure is not None:
                 raise self._failure
@@ -46,10 +49,10 @@ class Writer:
 
     def forget(self, epoch: int) -> None:
         """A connection of this epoch was lost, or its server is not the writer."""
-        if epoch == self.epoch:
-            # IMPORTANT: in this order. A search of another thread in between must not find for an epoch that is over.
-            self.epoch += 1
-            self._found = None
+        # Of threads that lose connections of one epoch at the same time, one begins the next.
+        with self._forgetting:
+            if epoch == self.epoch:
+                self.epoch += 1
 
     def is_check_due(self) -> bool:
         """Whether the server is to be asked again for its role. True for one caller."""
@@ -98,7 +101,8 @@ class Writer:
     async def _ask(self, connection: redis.Connection, address: Address) -> Answer:
         try:
             await connection.send_command(b"ROLE", check_health=False)
-            return read_role(address, await read_reply(connection, 0, int(ROLE_S * 1000)))
+            # As a wait, whatever the connection's own timeout is: one of a pool has the time of a request.
+            return read_role(address, await read_reply(connection, int(ROLE_S * 1000), 0))
         except Exception as error:
             return read_failure(address, as_holdfast_error(error))
 

@@ -17,6 +17,7 @@ from .operations import CellOperations, Operations
 from .runtime import Lock, drop, sleep
 
 T = TypeVar("T")
+X = TypeVar("X")
 
 
 class Transaction(Operations):
@@ -53,44 +54,47 @@ def transaction(connections: Connections, tries: int, body: Callable[[Transactio
         if tried > 0:
             sleep(pause_after_conflict_s(tried))
         link = _begin(connections)
-        try:
-            try:
-                result = body(Transaction(link))
-                # A body may have caught the error that has said it.
-                if not link.conflict and link.moved is None:
-                    link.commit()
-                    return result
-                link.roll_back()
-            except Exception as error:
-                link.roll_back()
-                if link.conflict or link.moved is not None:
-                    pass
-                elif link.lost and isinstance(error, RedisError):
-                    raise UnavailableError(f"the transaction's connection was lost: {error}") from error
-                else:
-                    raise
-            # What another server has to run, because this one has ceased to be the writer, is not counted.
-            if link.moved is None:
-                tried += 1
-            elif deadline.has_passed():
-                raise link.moved
-        finally:
-            link.release()
+        done = _attempt(link, Transaction(link), body)
+        if done is not None:
+            return done[0]
+        # What another server has to run, because this one has ceased to be the writer, is not counted.
+        if link.moved is None:
+            tried += 1
+        elif deadline.has_passed():
+            raise link.moved
     raise ConflictError("CONFLICT", f"other clients changed what the transaction read, each of the {tries} times it was tried")
 
 
 def read_transaction(connections: Connections, body: Callable[[ReadTransaction], T]) -> T:
-    link = _begin(connections, b"READONLY")
+    deadline = Deadline(connections.patience_ms)
+    while True:
+        link = _begin(connections, b"READONLY")
+        done = _attempt(link, ReadTransaction(link), body)
+        if done is not None:
+            return done[0]
+        if link.conflict is not None and link.moved is None:
+            raise link.conflict
+        if link.moved is not None and deadline.has_passed():
+            raise link.moved
+
+
+def _attempt(link: "_Link", txn: X, body: Callable[[X], T]) -> tuple[T] | None:
+    """Runs a body once, and commits. None if nothing of it can take effect, because of a conflict or because another server writes."""
     try:
         try:
-            result = body(ReadTransaction(link))
+            result = body(txn)
+            # A body may have caught the error that has said it.
+            if not link.is_over:
+                link.commit()
+                return (result,)
         except Exception as error:
-            link.roll_back()
-            if link.lost and isinstance(error, RedisError):
-                raise UnavailableError(f"the transaction's connection was lost: {error}") from error
-            raise
-        link.commit()
-        return result
+            if not link.is_over:
+                link.roll_back()
+                if link.lost and isinstance(error, RedisError):
+                    raise UnavailableError(f"the transaction's connection was lost: {error}") from error
+                raise
+        link.roll_back()
+        return None
     finally:
         link.release()
 
@@ -121,7 +125,7 @@ class _Link:
         self.connections = connections
         self._connection = connection
         #: The server has said that it cannot be committed any more.
-        self.conflict = False
+        self.conflict: ConflictError | None = None
         #: The server follows another one by now, and nothing of the transaction can take effect.
         self.moved: NotWriterError | None = None
         #: There was no answer. The server rolls back when it sees the end of the connection.
@@ -133,6 +137,11 @@ class _Link:
         #: Threads that share the transaction take turns.
         self._turn = Lock()
         connection.register_connect_callback(self._refuse_to_connect)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing of it can take effect any more."""
+        return self.conflict is not None or self.moved is not None
 
     def ask(self, request: Request[T]) -> T:
         try:
@@ -199,7 +208,8 @@ class _Link:
             return talk(self._connection)
         except ResponseError as error:
             failure = self.connections.refusal(as_holdfast_error(error))
-            self.conflict |= isinstance(failure, ConflictError)
+            if isinstance(failure, ConflictError):
+                self.conflict = failure
             if isinstance(failure, NotWriterError):
                 self.moved = failure
             self.lost |= isinstance(failure, UnavailableError)
