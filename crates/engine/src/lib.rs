@@ -36,7 +36,7 @@ pub use execution::waiting::{Blocked, Event, outcome, stop_waiting};
 pub use execution::apply::revive_functions;
 pub use execution::following::{begin_following, empty, end_following};
 pub use execution::forks::undo_forks;
-pub use execution::gates::{set_loading, set_reading};
+pub use execution::gates::{set_loading, set_reading, set_standing};
 pub use execution::indexes::revive_indexes;
 pub use execution::register_restores::finish_restores;
 pub use execution::restore::{expire_after_import, restore};

@@ -31,7 +31,21 @@ pub fn set_reading(engine: &Engine, reading: bool) {
     engine.pause.wake_held();
 }
 
-/// Returns until when a request waits for data that is still loading; `None` when it need not wait.
+/// Sets whether the time of the log stands still. A request that is executed then would count a TTL, or a lease, from a time
+/// before it was sent. Its reply could not be sent anyway.
+pub fn set_standing(engine: &Engine, stands: bool) {
+    if engine.restrictions.is_standing() != stands {
+        engine.restrictions.set_standing(stands);
+        engine.pause.wake_held();
+    }
+}
+
+/// True for commands that read or change data, and so need to know what time it is.
+fn needs_time(row: &CommandRow) -> bool {
+    !row.command.flags.has(Flags::LOADING) || row.command.flags.has(Flags::ENDS_QUEUE)
+}
+
+/// Returns until when a request waits for data that is still loading, or for the time to go on; `None` when it need not wait.
 #[cold]
 pub fn waits_for_data(
     engine: &Engine,
@@ -40,6 +54,15 @@ pub fn waits_for_data(
     request: Request<'_>,
     now_ms: u64,
 ) -> Option<u64> {
+    if engine.restrictions.is_standing() && needs_time(row) {
+        engine.pause.hold(&client.handle);
+        // IMPORTANT: check again, as below.
+        if engine.restrictions.is_standing() {
+            return Some(u64::MAX);
+        }
+        engine.pause.forget(&client.handle);
+        return None;
+    }
     if !engine.restrictions.holds_for_load(now_ms)
         || !matches!(gates(engine, client, row, request), Err(CommandError::Loading))
     {

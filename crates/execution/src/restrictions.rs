@@ -21,6 +21,8 @@ bitflags! {
         const BUSY = 1 << 2;
         /// This server is a follower: only the leader's batches change its state.
         const FOLLOWING = 1 << 3;
+        /// The time of the log stands still, because nothing can be stored: what needs the time waits.
+        const STANDING = 1 << 4;
     }
 }
 
@@ -96,6 +98,16 @@ impl Restrictions {
     /// True while this server follows another one.
     pub fn is_following(&self) -> bool {
         self.is_set(Restriction::FOLLOWING)
+    }
+
+    /// Notes whether the time of the log stands still.
+    pub fn set_standing(&self, stands: bool) {
+        self.set(Restriction::STANDING, stands);
+    }
+
+    /// True while the time of the log stands still.
+    pub fn is_standing(&self) -> bool {
+        self.is_set(Restriction::STANDING)
     }
 
     /// Notes whether a script has run for `busy-reply-threshold`.

@@ -204,6 +204,9 @@ impl Keeper {
                 }
             }
         }
+        if let Some(engine) = engine.filter(|_| state != JournalState::Sound) {
+            engine::set_standing(&engine, false);
+        }
         drop(transition);
         self.notify_workers();
     }
@@ -469,9 +472,21 @@ impl Keeper {
                 });
             }
         }
+        self.note_standing();
         match state == JournalState::Sound && journal.has_room() != self.had_room.load(SeqCst) {
             true => self.change_state(|state, _| state),
             false => self.notify_workers(),
+        }
+    }
+
+    /// Notes whether the time of the log stands still.
+    fn note_standing(&self) {
+        let stands =
+            || self.state() == JournalState::Sound && self.journal().is_some_and(|journal| !journal.may_answer());
+        if let Some(engine) = self.engine().filter(|engine| engine.restrictions.is_standing() != stands()) {
+            // IMPORTANT: under the lock. The state may have changed meanwhile, and nobody would take it back.
+            let _transition = self.transition.lock();
+            engine::set_standing(&engine, stands());
         }
     }
 

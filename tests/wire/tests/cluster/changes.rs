@@ -1,5 +1,8 @@
 //! The writer changes: because it is asked to, because it stops, and because it is gone. Clients that wait are told.
 
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
 use wire::{Connection, Reply};
 
 use crate::nats::{Nats, role, same_digest};
@@ -195,6 +198,32 @@ fn writes_wait_while_nats_is_gone() {
     ok(&mut at_writer, "SET a 2");
     assert_eq!(at_writer.run("GET a").text(), "2");
     assert_eq!(nats.kinds().matches('e').count(), 1, "it is the same writer");
+}
+
+/// Regression: the time of the log stands still while nothing can be stored, and a TTL was counted from there.
+#[test]
+fn a_deadline_that_is_given_while_nats_is_gone_is_counted_from_then() {
+    let Some(mut nats) = Nats::start() else { return };
+    let writer = nats.writer(&[]);
+    let mut at_writer = writer.connect();
+    ok(&mut at_writer, "SET a 1");
+    nats.stop();
+    // Its lease has ended.
+    thread::sleep(Duration::from_secs(4));
+    let sent = SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock is past 1970").as_millis() as i64;
+    for line in
+        ["SET a 2 PX 60000", "MULTI", "SET b 2 PX 60000", "EXEC", "EVAL \"redis.call('SET', 'c', 1, 'PX', 60000)\" 1 c"]
+    {
+        at_writer.queue_line(line);
+    }
+    at_writer.flush();
+    thread::sleep(Duration::from_secs(1));
+    nats.restart();
+    (0..5).for_each(|_| assert!(!at_writer.read().is_error()));
+    for key in ["a", "b", "c"] {
+        let until = at_writer.run(&format!("PEXPIRETIME {key}")).integer();
+        assert!(until >= sent + 60_000, "{key} expires {} ms too early", sent + 60_000 - until);
+    }
 }
 
 fn read_to_end(connection: &mut Connection) -> Vec<Reply> {

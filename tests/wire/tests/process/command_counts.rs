@@ -39,8 +39,10 @@ fn a_command_that_waits_counts_when_its_wait_is_over() {
     assert_eq!(wait(&server, &mut control, 0.05).read().to_string(), "(nil array)");
     has(&mut control, 2, 0, 0);
     let mut client = wait(&server, &mut control, 0.0);
-    let id = control.run("CLIENT LIST").text().lines().find(|line| line.contains("cmd=blpop")).expect("it").to_owned();
-    let id = id.split(' ').next().and_then(|field| field.strip_prefix("id=")).expect("its id").to_owned();
+    let clients = control.run("CLIENT LIST").text().to_owned();
+    let is_it = |line: &&str| line.contains("cmd=blpop") && line.contains("flags=b");
+    let line = clients.lines().find(is_it).unwrap_or_else(|| panic!("it is not in {clients}"));
+    let id = line.split(' ').next().and_then(|field| field.strip_prefix("id=")).expect("its id");
     assert_eq!(control.run(&format!("CLIENT UNBLOCK {id} ERROR")).integer(), 1);
     assert!(client.read().to_string().starts_with("-UNBLOCKED"));
     has(&mut control, 3, 0, 1);

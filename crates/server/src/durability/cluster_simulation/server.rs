@@ -227,14 +227,16 @@ impl Server {
         let reply = String::from_utf8(reply).expect("a reply is text");
         match flow {
             Flow::Continue | Flow::Close => reply,
-            // While data is loaded. The client gives up: it was not executed.
+            // While data is loaded, or the time stands still. The client gives up: it was not executed.
             Flow::Paused(_) => "-not executed\r\n".into(),
             _ => panic!("no request waits here: {words:?} {reply}"),
         }
     }
 
-    /// Asks for something, and ignores whether the reply may be sent.
+    /// Asks for something, and ignores whether the reply may be sent, and whether the time goes on.
     pub(super) fn look(&self, words: &[&str]) -> String {
+        // It is noted again with the next step of the log.
+        engine::set_standing(&self.engine, false);
         self.ask_now(&mut self.connections[0].borrow_mut(), words)
     }
 

@@ -455,6 +455,10 @@ impl Simulation {
     }
 
     fn ask(&self, server: &Server, asked: Asked, words: &[&str]) {
+        if self.plan.broken == Some(Broken::NoLease) {
+            // Without it, nothing would be executed that must not be answered.
+            engine::set_standing(&server.engine, false);
+        }
         let asked = server.ask(asked, words);
         self.trace(|| {
             let words: Vec<&str> = words.iter().take(5).copied().collect();
