@@ -378,6 +378,18 @@ fn a_long_reply_on_an_index_is_refused() {
     assert_eq!(bob.run_args(&["EVAL", script, "0"]).items().len(), 200);
 }
 
+/// What it tells is marked as sent: nobody would be told again.
+#[test]
+fn requests_that_are_sent_again_are_told_however_long_they_are() {
+    let Some(mut own) = Own::start(&[]) else { return };
+    let mut bob = own.user("bob", "~* &* +@all limit:reply=2kb");
+    allowed(&mut own.admin, "SESSION.OPEN ID s TTL 600000");
+    for _ in 0..3 {
+        assert!(!own.admin.run_args(&["SESSION.PUSH", "s", &"x".repeat(1500)]).is_error());
+    }
+    assert_eq!(bob.run("SESSION.RETRY 99999999999999").items().len(), 3);
+}
+
 #[test]
 fn memory_of_transactions_is_limited_for_all_clients_of_a_user() {
     let Some(mut own) = Own::start(&[]) else { return };
