@@ -276,7 +276,9 @@ impl Keeper {
             state = self.state();
         }
         // IMPORTANT: asked after the requests were executed.
-        let waits = !journal.may_answer() && !(failed && matches!(journal.failure(), Some(Failure::Closed)));
+        // A log that was given up properly has stored everything.
+        let is_closed = failed && matches!(journal.failure(), Some(Failure::Closed));
+        let waits = !is_closed && !journal.may_answer();
         JournalProgress { written: journal.written().0, durable: journal.durable().0, state, failed, waits }
     }
 
