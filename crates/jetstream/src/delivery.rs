@@ -13,6 +13,10 @@ use bytes::Bytes;
 use journal::Epoch;
 use parking_lot::Mutex;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// How often it is said why nothing is stored.
+const TELL_EVERY: Duration = Duration::from_secs(10);
 
 /// What became of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +41,8 @@ pub(crate) struct Delivery {
     log: LogId,
     timing: Timing,
     state: Mutex<State>,
+    /// When it was last said why nothing is stored.
+    told_ns: Mutex<Option<u64>>,
     /// Called with each outcome, without a lock of this.
     done: Box<dyn Fn(Outcome) + Send + Sync>,
     itself: Weak<Delivery>,
@@ -78,6 +84,7 @@ impl Delivery {
             log,
             timing,
             state: Mutex::default(),
+            told_ns: Mutex::default(),
             done: Box::new(done),
             itself: itself.clone(),
         });
@@ -130,7 +137,20 @@ impl Delivery {
                 self.stream.read(position, Box::new(answer));
             }
             // It is sent again in a while.
-            Err(_) => {}
+            Err(unanswered) => {
+                drop(state);
+                self.tell(&unanswered);
+            }
+        }
+    }
+
+    /// Says why nothing is stored, now and then.
+    fn tell(&self, unanswered: &Unanswered) {
+        let now_ns = self.stream.now_ns();
+        let mut told_ns = self.told_ns.lock();
+        if told_ns.is_none_or(|told_ns| has_passed(now_ns, told_ns, TELL_EVERY)) {
+            *told_ns = Some(now_ns);
+            tracing::warn!(reason = unanswered.reason, "the log has not stored a frame: it is sent again");
         }
     }
 
@@ -216,7 +236,6 @@ mod tests {
     use super::*;
     use crate::frame::{Contents, Kind, Nonce};
     use crate::testing::{LOG, Script};
-    use std::time::Duration;
 
     const TIMING: Timing = Timing::DEFAULT;
 

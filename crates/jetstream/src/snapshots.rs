@@ -183,6 +183,11 @@ pub(crate) fn manifests(names: &[String]) -> Vec<&String> {
     manifests
 }
 
+/// The frame of the newest of the snapshots that have these names; 0 if there is none.
+pub(crate) fn newest_position(names: &[String]) -> Position {
+    names.iter().filter_map(|name| position_of(name)).max().unwrap_or(0)
+}
+
 fn read_failed(operation: Operation, target: &str) -> impl FnOnce(io::Error) -> SnapshotReadError {
     let target = target.to_owned();
     move |source| SnapshotReadError::Io { operation, target, offset: 0, source }

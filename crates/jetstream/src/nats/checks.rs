@@ -1,6 +1,8 @@
 //! What NATS has to be like for the promises of the log, and whether it is. Knows the requirements; changes nothing.
 
 use super::replicas::{ReplicaState, ReplicaStatus};
+use super::url::NatsUrl;
+use crate::frame::{Damage, Position};
 use async_nats::jetstream::stream::{Config, DiscardPolicy, PersistenceMode, RetentionPolicy, StorageType};
 use serde_json::Value;
 use std::fmt;
@@ -120,6 +122,25 @@ pub(super) fn check_bucket(config: &Config, requirements: &Requirements) -> Vec<
         )));
     }
     findings
+}
+
+/// The bucket is gone.
+pub(super) fn no_bucket(url: &NatsUrl) -> Finding {
+    Finding::fatal(format!(
+        "the bucket {} of the snapshots is gone: no snapshot can be written or read, and the log grows. It is made again when a \
+         server is started",
+        url.bucket()
+    ))
+}
+
+/// Checks that the log goes on from a snapshot. `newest` is the frame of the newest one; 0 if there is none.
+pub(super) fn check_beginning(first: Position, last: Position, newest: Position) -> Option<Finding> {
+    (last > 0 && first > newest + 1).then(|| {
+        Finding::fatal(format!(
+            "{}. While a server writes, BGSAVE there makes a new one",
+            Damage::Purged { first, needed: newest + 1 }
+        ))
+    })
 }
 
 /// Checks the longest message that NATS takes.

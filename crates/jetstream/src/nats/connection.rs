@@ -9,8 +9,9 @@ use super::replicas;
 use super::shared::Connection;
 use super::stream::NatsStream;
 use super::url::{Login, NatsUrl};
-use crate::frame::{LogId, Nonce};
+use crate::frame::{LogId, Nonce, Position};
 use crate::objects::Objects;
+use crate::snapshots;
 use crate::stream::{Stream, Tick};
 use async_nats::jetstream::object_store::{self, ObjectStore};
 use async_nats::jetstream::stream::{Config, DiscardPolicy, Info, StorageType};
@@ -20,7 +21,7 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Weak, mpsc};
+use std::sync::{Arc, OnceLock, Weak, mpsc};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 use tokio::io::AsyncReadExt;
@@ -58,6 +59,8 @@ pub struct NatsOptions {
     pub tls_ca: Option<PathBuf>,
     pub tls_certificate: Option<(PathBuf, PathBuf)>,
     pub requirements: Requirements,
+    /// The log that this process has used before, as it remembers it.
+    pub known: Option<LogId>,
 }
 
 /// Why a log cannot be used.
@@ -220,7 +223,7 @@ async fn open(options: NatsOptions, runtime: tokio::runtime::Handle) -> Result<N
     };
     let jetstream = jetstream::new(client.clone());
     let connection = Arc::new(Connection {
-        subject: url.subject().into(),
+        subject: OnceLock::new(),
         url: url.clone(),
         jetstream,
         client,
@@ -231,7 +234,7 @@ async fn open(options: NatsOptions, runtime: tokio::runtime::Handle) -> Result<N
     });
     let opening = Instant::now();
     let (id, bucket) = loop {
-        let opened = tokio::time::timeout(TRIES_FOR, open_or_make(&connection, requirements)).await;
+        let opened = tokio::time::timeout(TRIES_FOR, open_or_make(&connection, &options)).await;
         // An object of which a part is lost is never read to its end.
         let opened = opened
             .unwrap_or_else(|_| Err(not_yet("the stream or its snapshots do not answer: part of them may be lost")));
@@ -248,6 +251,7 @@ async fn open(options: NatsOptions, runtime: tokio::runtime::Handle) -> Result<N
             Ok(opened) => break opened,
         }
     };
+    let _ = connection.subject.set(url.subject(&id.to_string()).into());
     let findings = loop {
         match check(&connection, requirements).await {
             Err(detail) if opening.elapsed() < OPENS_WITHIN => {
@@ -364,8 +368,9 @@ pub(super) fn stream_config(name: &str, subject: &str, replicas: usize, id: &str
     }
 }
 
-async fn open_or_make(connection: &Connection, requirements: &Requirements) -> Result<(LogId, ObjectStore), Opening> {
-    let url = &connection.url;
+async fn open_or_make(connection: &Connection, options: &NatsOptions) -> Result<(LogId, ObjectStore), Opening> {
+    let NatsOptions { url, requirements, known, .. } = options;
+    let known = known.map(|known| known.to_string());
     let stream = find_stream(connection).await?;
     let bucket = find_bucket(connection).await?;
     let kept = match &bucket {
@@ -382,9 +387,16 @@ async fn open_or_make(connection: &Connection, requirements: &Requirements) -> R
                 url.bucket()
             )));
         }
+        (None, None) if let Some(known) = known => {
+            return Err(Opening::Vanished(format!(
+                "NATS does not know the stream {}, but this server has used it before (log {known}): it was deleted, or this is \
+                 another NATS. To begin a new log, remove log.mark from the data directories of all servers",
+                url.stream()
+            )));
+        }
         (None, None) => {
             let id = format!("{:016x}", Nonce::random().0 as u64);
-            let config = stream_config(&url.stream(), &url.subject(), requirements.replicas, &id);
+            let config = stream_config(&url.stream(), &url.subject(&id), requirements.replicas, &id);
             // Another process may make it at the same moment: its id is found at the next attempt.
             if let Err(error) = connection.jetstream.create_stream(config).await {
                 return Err(Opening::NotYet(format!(
@@ -404,6 +416,13 @@ async fn open_or_make(connection: &Connection, requirements: &Requirements) -> R
                     url.stream()
                 )));
             };
+            if let Some(known) = known.filter(|known| *known != id) {
+                return Err(Opening::Refused(format!(
+                    "the stream {} is the log {id}, but this server has used the log {known} before. If that one was given up, remove \
+                     log.mark from the data directory",
+                    url.stream()
+                )));
+            }
             if let Some(kept) = kept.filter(|kept| *kept != id) {
                 return Err(Opening::Refused(format!(
                     "the stream {} is the log {id}, but its snapshots are of the log {kept}",
@@ -428,28 +447,16 @@ async fn open_or_make(connection: &Connection, requirements: &Requirements) -> R
 async fn find_stream(connection: &Connection) -> Result<Option<Info>, Opening> {
     match connection.jetstream.get_stream(connection.url.stream()).await {
         Ok(stream) => Ok(Some(stream.cached_info().clone())),
-        Err(error) => match error.kind() {
-            jetstream::context::GetStreamErrorKind::JetStream(cause)
-                if cause.error_code() == jetstream::ErrorCode::STREAM_NOT_FOUND =>
-            {
-                Ok(None)
-            }
-            _ => Err(not_yet(error)),
-        },
+        Err(error) if is_unknown(&error) => Ok(None),
+        Err(error) => Err(not_yet(error)),
     }
 }
 
 async fn find_bucket(connection: &Connection) -> Result<Option<ObjectStore>, Opening> {
     match connection.jetstream.get_stream(connection.url.bucket_stream()).await {
         Ok(_) => connection.jetstream.get_object_store(connection.url.bucket()).await.map(Some).map_err(not_yet),
-        Err(error) => match error.kind() {
-            jetstream::context::GetStreamErrorKind::JetStream(cause)
-                if cause.error_code() == jetstream::ErrorCode::STREAM_NOT_FOUND =>
-            {
-                Ok(None)
-            }
-            _ => Err(not_yet(error)),
-        },
+        Err(error) if is_unknown(&error) => Ok(None),
+        Err(error) => Err(not_yet(error)),
     }
 }
 
@@ -483,14 +490,37 @@ async fn check(connection: &Connection, requirements: &Requirements) -> Result<V
     let mut findings: Vec<Finding> = checks::check_version(&server.server_name, &server.version).into_iter().collect();
     let stream = connection.jetstream.get_stream(connection.url.stream()).await.map_err(|error| error.to_string())?;
     let info = stream.cached_info();
-    findings.extend(checks::check_stream(&info.config, &connection.url.subject(), requirements));
+    findings.extend(checks::check_stream(&info.config, connection.subject(), requirements));
     let replicas = replicas::replicas_of(info, &server.server_name);
     findings.extend(checks::check_syncs(requirements, &replicas).await);
     findings.extend(checks::check_payload(server.max_payload));
-    let bucket = connection.jetstream.get_stream(connection.url.bucket_stream()).await;
-    findings
-        .extend(checks::check_bucket(&bucket.map_err(|error| error.to_string())?.cached_info().config, requirements));
+    match connection.jetstream.get_stream(connection.url.bucket_stream()).await {
+        Ok(bucket) => {
+            findings.extend(checks::check_bucket(&bucket.cached_info().config, requirements));
+            let newest = newest_snapshot(connection).await.map_err(|error| error.to_string())?;
+            findings.extend(checks::check_beginning(info.state.first_sequence, info.state.last_sequence, newest));
+        }
+        Err(error) if is_unknown(&error) => findings.push(checks::no_bucket(&connection.url)),
+        Err(error) => return Err(error.to_string()),
+    }
     Ok(findings)
+}
+
+/// The frame of the newest snapshot; 0 if there is none.
+async fn newest_snapshot(connection: &Connection) -> Result<Position, async_nats::Error> {
+    let bucket = connection.jetstream.get_object_store(connection.url.bucket()).await?;
+    let mut list = bucket.list().await?;
+    let mut names = Vec::new();
+    while let Some(object) = list.next().await {
+        names.extend(object.ok().map(|object| object.name));
+    }
+    Ok(snapshots::newest_position(&names))
+}
+
+/// True when NATS says that there is no such stream.
+fn is_unknown(error: &jetstream::context::GetStreamError) -> bool {
+    matches!(error.kind(), jetstream::context::GetStreamErrorKind::JetStream(cause)
+        if cause.error_code() == jetstream::ErrorCode::STREAM_NOT_FOUND)
 }
 
 /// Says what was not found before.

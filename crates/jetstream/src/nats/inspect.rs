@@ -4,6 +4,7 @@
 use super::checks::{self, Finding, Requirements};
 use super::connection::{self, LOG_ID, NatsOptions, OpenError};
 use super::members::Announcement;
+use super::objects;
 use super::replicas::{self, ReplicaState, ReplicaStatus};
 use super::url::NatsUrl;
 use crate::frame::{self, Damage, LogId, Position};
@@ -164,7 +165,11 @@ async fn inspect(options: &NatsOptions, replicas: Option<usize>) -> Result<Statu
             let mut requirements = options.requirements.clone();
             requirements.replicas = replicas.unwrap_or(info.config.num_replicas);
             look_at_stream(&jetstream, url, info, before.as_ref(), &mut status).await;
-            status.findings.extend(checks::check_stream(&info.config, &url.subject(), &requirements));
+            status.findings.extend(checks::check_stream(
+                &info.config,
+                &url.subject(info.config.metadata.get(LOG_ID).map_or("", String::as_str)),
+                &requirements,
+            ));
             let replicas = replicas::replicas_of(info, &status.server);
             status.findings.extend(check_syncs(&requirements, &replicas).await);
             status.findings.extend(checks::check_payload(server.max_payload));
@@ -314,7 +319,14 @@ async fn look_at_snapshots(bucket: Option<&ObjectStore>, status: &mut Status) ->
     let mut names = Vec::new();
     let mut list = bucket.list().await.map_err(|error| error.to_string())?;
     while let Some(object) = list.next().await {
-        names.push(object.map_err(|error| error.to_string())?.name);
+        match object {
+            Ok(object) => names.push(object.name),
+            Err(error) if objects::is_no_object(&error) => {
+                let text = format!("the bucket has a message that tells of no object: {error}");
+                status.findings.push(Finding::warning(text));
+            }
+            Err(error) => return Err(error.to_string()),
+        }
     }
     if names.iter().any(|name| name == LOG_ID) {
         let kept = get(bucket, LOG_ID).await?;
@@ -345,14 +357,15 @@ async fn look_at_snapshots(bucket: Option<&ObjectStore>, status: &mut Status) ->
 
 async fn get(bucket: &ObjectStore, name: &str) -> Result<Vec<u8>, String> {
     let mut object = bucket.get(name).await.map_err(|error| error.to_string())?;
-    let mut bytes = Vec::with_capacity(object.info().size);
+    let mut bytes = Vec::with_capacity(object.info().size.min(objects::ROOM_MAX));
     object.read_to_end(&mut bytes).await.map_err(|error| error.to_string())?;
     Ok(bytes)
 }
 
 fn check_presence(url: &NatsUrl, has_stream: bool, has_bucket: bool, findings: &mut Vec<Finding>) {
     match (has_stream, has_bucket) {
-        (true, _) => {}
+        (true, true) => {}
+        (true, false) => findings.push(checks::no_bucket(url)),
         (false, true) => findings.push(Finding::fatal(format!(
             "NATS does not know the stream {}, but there are snapshots of it: it was deleted, and with it what was written since \
              the last snapshot",

@@ -38,7 +38,9 @@ impl Announcement {
 
     /// What a member has said. `None` for lines that are not understood: a newer version may say more.
     pub(super) fn read(line: &[u8]) -> Option<Announcement> {
-        std::str::from_utf8(line).ok().filter(|line| line.len() <= LINE_MAX).and_then(Announcement::decode)
+        let is_plain = |line: &&str| line.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
+        let line = std::str::from_utf8(line).ok().filter(|line| line.len() <= LINE_MAX).filter(is_plain);
+        line.and_then(Announcement::decode)
     }
 
     fn decode(line: &str) -> Option<Announcement> {
@@ -92,6 +94,8 @@ impl Members {
         if known.len() >= MEMBERS_MAX && !known.contains_key(&said.id) {
             return false;
         }
+        // One that was started again at the same place is not two.
+        known.retain(|id, member| *id == said.id || (&member.said.host, member.said.port) != (&said.host, said.port));
         known.insert(said.id.clone(), Member { said, heard: Instant::now() });
         true
     }
@@ -117,6 +121,12 @@ mod tests {
         assert!(members.hear(said.encode().as_bytes(), "b2"));
         assert!(members.hear(format!("{} and more", said.encode()).as_bytes(), "b2"));
         assert!(!members.hear(said.encode().as_bytes(), "a1"), "itself");
+        let again = Announcement { id: "a3".into(), ..said.clone() };
+        assert!(members.hear(again.encode().as_bytes(), "b2"));
+        assert_eq!(members.list().len(), 1, "it was started again");
+        assert!(members.hear(said.encode().as_bytes(), "b2"));
+        let escaped = Announcement { id: "c".into(), port: 1, version: "\x1b[2J".into(), ..said.clone() };
+        assert!(!members.hear(escaped.encode().as_bytes(), "b2"));
         for nonsense in [&b"MEMBER"[..], b"", b"\xff", b"MEMBER a b c d e f g h", &[b'x'; 600]] {
             assert!(!members.hear(nonsense, "b2"));
         }

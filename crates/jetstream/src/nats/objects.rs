@@ -12,6 +12,14 @@ use tokio::io::AsyncReadExt;
 /// How long one object may take.
 const DONE_WITHIN: Duration = Duration::from_secs(30);
 
+/// The most room that is made for an object before it is read: its size is only told.
+pub(super) const ROOM_MAX: usize = 8 * 1024 * 1024;
+
+/// True when a message of the bucket could not be understood. The crate has no kind of its own for that.
+pub(super) fn is_no_object(error: &async_nats::jetstream::object_store::ListerError) -> bool {
+    error.to_string().contains("failed deserializing object info")
+}
+
 /// The bucket of a log.
 pub(super) struct NatsObjects {
     pub(super) connection: Arc<Connection>,
@@ -54,7 +62,7 @@ impl Objects for NatsObjects {
         let (bucket, wanted) = (self.bucket.clone(), name.to_owned());
         self.wait(name, async move {
             let mut object = bucket.get(&wanted).await?;
-            let mut bytes = Vec::with_capacity(object.info().size);
+            let mut bytes = Vec::with_capacity(object.info().size.min(ROOM_MAX));
             object.read_to_end(&mut bytes).await?;
             Ok(bytes)
         })
@@ -71,7 +79,14 @@ impl Objects for NatsObjects {
             let mut list = bucket.list().await?;
             let mut names = Vec::new();
             while let Some(object) = list.next().await {
-                names.push(object?.name);
+                match object {
+                    Ok(object) => names.push(object.name),
+                    // What somebody else has put there must not hide the rest.
+                    Err(error) if is_no_object(&error) => {
+                        tracing::warn!(%error, "the bucket has a message that tells of no object: it is passed over");
+                    }
+                    Err(error) => return Err(error.into()),
+                }
             }
             Ok(names)
         })

@@ -5,13 +5,14 @@ use super::url::NatsUrl;
 use crate::stream::Tick;
 use async_nats::{Client, jetstream};
 use parking_lot::Mutex;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
 /// The connection, and what is called as time passes.
 pub(super) struct Connection {
     pub(super) url: NatsUrl,
-    pub(super) subject: async_nats::Subject,
+    /// That of the frames, once the log is known.
+    pub(super) subject: OnceLock<async_nats::Subject>,
     pub(super) client: Client,
     pub(super) jetstream: jetstream::Context,
     pub(super) runtime: tokio::runtime::Handle,
@@ -21,6 +22,11 @@ pub(super) struct Connection {
 }
 
 impl Connection {
+    /// The subject of the frames.
+    pub(super) fn subject(&self) -> &async_nats::Subject {
+        self.subject.get().expect("the log is open")
+    }
+
     /// True while a NATS server is connected.
     pub(super) fn is_up(&self) -> bool {
         self.client.connection_state() == async_nats::connection::State::Connected

@@ -1,6 +1,7 @@
 //! Requests to the stream, and its messages. Knows what NATS answers; decides nothing.
 
 use super::checks::PAYLOAD_MIN;
+use super::connection::LOG_ID;
 use super::shared::{Connection, Unknown};
 use crate::frame::Position;
 use crate::stream::{Answer, Appended, Extent, Found, Receive, Stream, Tick, Unanswered};
@@ -64,7 +65,7 @@ impl Stream for NatsStream {
             headers.insert("Nats-Expected-Last-Sequence", last.to_string());
             headers.insert("Nats-Expected-Stream", connection.url.stream());
             let request = Request::new().headers(headers).payload(message).timeout(Some(ANSWERS_WITHIN));
-            let reply = connection.client.send_request(connection.subject.clone(), request).await;
+            let reply = connection.client.send_request(connection.subject().clone(), request).await;
             appended(&parse(&reply.map_err(unanswered)?.payload)?)
         });
     }
@@ -179,7 +180,7 @@ async fn read(connection: &Connection, position: Position) -> Result<Found, Unan
 }
 
 async fn extent(connection: &Connection) -> Result<Extent, Unanswered> {
-    let reply = ask(connection, "STREAM.INFO", &Value::Null).await;
+    let reply = ask(connection, "STREAM.INFO", &Value::Null).await.and_then(|reply| is_ours(connection, reply));
     let reply = match reply {
         Err(mut unanswered) if unanswered.is_gone => {
             let now = std::time::Instant::now();
@@ -189,10 +190,6 @@ async fn extent(connection: &Connection) -> Result<Extent, Unanswered> {
                 .map_or(now, |unknown| unknown.since);
             *unknown = Some(Unknown { since, last: now });
             unanswered.is_gone = now - since > GONE_AFTER;
-            unanswered.reason = format!(
-                "NATS does not know the stream {}, which was there: it was deleted, and with it the log",
-                connection.url.stream()
-            );
             return Err(unanswered);
         }
         reply => reply?,
@@ -210,6 +207,20 @@ async fn extent(connection: &Connection) -> Result<Extent, Unanswered> {
     }
 }
 
+/// The answer, if it is about the stream of this log and not about one that was made since.
+fn is_ours(connection: &Connection, reply: Value) -> Result<Value, Unanswered> {
+    match reply.pointer("/config/metadata").and_then(|known| known.get(LOG_ID)).and_then(Value::as_str) {
+        Some(id) if connection.subject().ends_with(id) => Ok(reply),
+        _ => Err(Unanswered {
+            reason: format!(
+                "the stream {} is another one now: the one that was there was deleted, and with it the log",
+                connection.url.stream()
+            ),
+            is_gone: true,
+        }),
+    }
+}
+
 /// Asks JetStream something about the stream.
 pub(super) async fn ask(connection: &Connection, what: &str, asked: &Value) -> Result<Value, Unanswered> {
     let payload = match asked {
@@ -222,6 +233,13 @@ pub(super) async fn ask(connection: &Connection, what: &str, asked: &Value) -> R
     let reply = parse(&reply.payload)?;
     match reply.get("error") {
         None => Ok(reply),
+        Some(_) if error_number(&reply) == STREAM_NOT_FOUND => Err(Unanswered {
+            reason: format!(
+                "NATS does not know the stream {}, which was there: it was deleted, and with it the log",
+                connection.url.stream()
+            ),
+            is_gone: true,
+        }),
         Some(_) => Err(refused(&reply)),
     }
 }

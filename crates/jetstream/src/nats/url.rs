@@ -35,8 +35,10 @@ impl NatsUrl {
         format!("HOLDFAST_{}", self.name)
     }
 
-    pub(super) fn subject(&self) -> String {
-        format!("holdfast.{}.log", self.name)
+    /// The subject of the frames. IMPORTANT: with the id. A frame for a log that was deleted must not be taken for one of a log
+    /// that was made since under the same name.
+    pub(super) fn subject(&self, id: &str) -> String {
+        format!("holdfast.{}.log.{id}", self.name)
     }
 
     pub(super) fn members_subject(&self) -> String {
@@ -125,7 +127,7 @@ mod tests {
         assert!(login("tls://joe:a%2Fb%4@c%@a/b") == user("joe", "a/b%4@c%"));
         assert!(login("nats://t0ken@a/b") == Some(Login::Token("t0ken".into())));
         assert_eq!((url.name.as_str(), url.to_string().as_str()), ("orders", "nats://a:4222,b,c:1/orders"));
-        assert_eq!((url.stream().as_str(), url.subject().as_str()), ("HOLDFAST_orders", "holdfast.orders.log"));
+        assert_eq!((url.stream().as_str(), url.subject("12").as_str()), ("HOLDFAST_orders", "holdfast.orders.log.12"));
         assert!(NatsUrl::parse("file:data").is_none());
         for wrong in ["nats://", "nats://a", "nats://a/", "nats:///x", "nats://a,,b/x", "nats://a/b c", "nats://a/b.c"]
         {

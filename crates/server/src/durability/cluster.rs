@@ -30,7 +30,9 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// Joins the servers of a log; makes it if there is none.
     pub(crate) fn join(url: &NatsUrl, settings: &Settings, clock: &Arc<SystemClock>) -> Result<Arc<Cluster>> {
-        let log = NatsLog::open(options(url, settings)).context("the log cannot be opened")?;
+        let known = log_mark::read(&log_mark::path(&settings.dir()));
+        let options = NatsOptions { known: known.map(|known| known.log), ..options(url, settings) };
+        let log = NatsLog::open(options).context("the log cannot be opened")?;
         let membership = Membership {
             name: url.to_string(),
             log: log.id,
@@ -38,7 +40,7 @@ impl Cluster {
             member: log.member.clone(),
             address: address(&log, settings).line(),
             timing: Timing::DEFAULT,
-            known: log_mark::read(&log_mark::path(&settings.dir())),
+            known,
         };
         let place = Arc::new(StreamPlace::new(membership, log.stream(), log.objects(), clock.clone()));
         Ok(Arc::new(Cluster { members: log.members(), log, place }))
@@ -69,9 +71,10 @@ impl Cluster {
         };
         let heard = keeper.clone();
         self.log.announce(say, move || heard.notify_workers());
-        let (keeper, place) = (keeper.clone(), self.place.clone());
+        let (keeper, place, members) = (keeper.clone(), self.place.clone(), self.members.clone());
         self.log.serve_requests(move |member| {
-            let writes = keeper.journal().is_some() && !keeper.roles.follows();
+            let is_known = members.list().iter().any(|known| known.said.id == member && !known.said.is_writer);
+            let writes = is_known && keeper.journal().is_some() && !keeper.roles.follows();
             if writes {
                 tracing::info!(member, "another server asks for the log");
                 place.name_successor(member);
@@ -205,5 +208,6 @@ pub(crate) fn options(url: &NatsUrl, settings: &Settings) -> NatsOptions {
             monitoring,
             allow_unsafe_sync: settings.log_unsafe_sync(),
         },
+        known: None,
     }
 }

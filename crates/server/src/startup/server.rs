@@ -368,7 +368,12 @@ fn own_log(settings: &Settings, clock: &Arc<SystemClock>) -> Result<OpenedPlace>
         url @ LogUrl::Nats(_) => {
             ensure!(settings.appendonly(), "a log on several machines is always written: appendonly cannot be no");
             // It is remembered there how far the log was.
-            make(Path::new(&*settings.dir()))?;
+            let dir = make(Path::new(&*settings.dir()))?;
+            ensure!(
+                !dir.join("MARKS").exists(),
+                "{} has the data of a server without a log on NATS, which would not be read: give another dir",
+                dir.display()
+            );
             url.own(settings, clock)
         }
     }

@@ -13,9 +13,8 @@ use crate::process::{Dir, Failure, Holdfast, can_start_holdfast, eventually, fai
 
 /// The name of the log in all tests.
 pub(crate) const NAME: &str = "orders";
-/// Its stream, and the subject of its frames.
+/// Its stream.
 pub(crate) const STREAM: &str = "HOLDFAST_orders";
-pub(crate) const SUBJECT: &str = "holdfast.orders.log";
 
 /// A NATS server. Killed when dropped.
 pub(crate) struct Nats {
@@ -49,7 +48,8 @@ impl Nats {
     /// With TLS and rights: more settings, which may need files in its directory. It is not asked anything here.
     pub(crate) fn start_secured(settings: impl FnOnce(&Dir) -> String) -> Option<Nats> {
         let nats = Nats::launch_with("lonely", "sync_interval: always", settings)?;
-        eventually("NATS listens", || TcpStream::connect(nats.monitoring).is_ok());
+        let listens = |address: SocketAddr| TcpStream::connect(address).is_ok();
+        eventually("NATS listens", || listens(nats.address) && listens(nats.monitoring));
         Some(nats)
     }
 
@@ -132,10 +132,14 @@ impl Nats {
     /// Starts a server that shares the log, and does not wait for it. Its data directory is `data` in the other, where its
     /// output is, and does not exist yet.
     pub(crate) fn begin(&self, more: &[&str]) -> (Server, Dir) {
-        let (dir, flags) = (Dir::fresh(), self.flags(more));
-        let data = dir.path().join("data");
-        let server = Server::launch(free_address(), &data, |command| dir.keep_output(command.args(flags)));
-        (server, dir)
+        let dir = Dir::fresh();
+        (self.begin_in(&dir, more), dir)
+    }
+
+    /// The same, in a directory that may have been used before.
+    pub(crate) fn begin_in(&self, dir: &Dir, more: &[&str]) -> Server {
+        let (flags, data) = (self.flags(more), dir.path().join("data"));
+        Server::launch(free_address(), &data, |command| dir.keep_output(command.args(flags)))
     }
 
     /// Starts a server that asks for a password.
@@ -203,6 +207,18 @@ impl Nats {
                 return String::from_utf8(payload).expect("answers are text");
             }
         }
+    }
+
+    /// The id of the log.
+    pub(crate) fn log_id(&self) -> String {
+        let info = self.ask(&format!("$JS.API.STREAM.INFO.{STREAM}"), "");
+        let (_, id) = info.split_once("\"holdfast-log\":\"").unwrap_or_else(|| panic!("no id in {info}"));
+        id[..16].to_owned()
+    }
+
+    /// The subject of its frames.
+    pub(crate) fn subject(&self) -> String {
+        format!("holdfast.{NAME}.log.{}", self.log_id())
     }
 
     /// A number in what JetStream says of the stream.

@@ -10,7 +10,7 @@ use wire::{binary, free_address};
 
 use crate::exposition::{Metrics, Style};
 use crate::http::{get, with_port};
-use crate::nats::{Nats, STREAM, SUBJECT, role};
+use crate::nats::{Nats, STREAM, role};
 use crate::process::{eventually, info, ok};
 
 fn tool(words: &[&str]) -> Output {
@@ -122,7 +122,7 @@ fn the_status_of_a_cluster() {
     let alone = status(&[]);
     assert_eq!(alone.status.code(), Some(1));
     assert!(printed(&alone).contains("WRONG: no server uses this log"), "{}", printed(&alone));
-    nats.ask(SUBJECT, "hello");
+    nats.ask(&nats.subject(), "hello");
     let foreign = printed(&status(&[]));
     assert!(foreign.contains("is not of this log: it begins with \"hello\""), "{foreign}");
     for (asked, words) in [

@@ -4,7 +4,7 @@ use std::fs;
 
 use wire::Connection;
 
-use crate::nats::{Nats, STREAM, SUBJECT, role};
+use crate::nats::{Nats, STREAM, role};
 use crate::process::{Holdfast, eventually, fail_to_start, ok};
 
 #[track_caller]
@@ -19,7 +19,7 @@ fn a_foreign_message_stops_all_servers() {
     let mut writer = nats.writer(&[]);
     let mut follower = nats.follower(&writer, &[]);
     ok(&mut writer.connect(), "SET a 1");
-    let answer = nats.ask(SUBJECT, "hello");
+    let answer = nats.ask(&nats.subject(), "hello");
     says(&answer, &["\"seq\":"]);
     for server in [&mut writer, &mut follower] {
         assert_eq!(server.wait_for_end().code(), Some(1), "{}", server.stderr());
@@ -53,11 +53,61 @@ fn another_stream_in_the_place_of_the_log_is_refused() {
     let writer = nats.writer(&[]);
     ok(&mut writer.connect(), "SET a 1");
     drop(writer);
+    let subject = nats.subject();
     nats.ask(&format!("$JS.API.STREAM.DELETE.{STREAM}"), "");
     let made =
-        format!("{{\"name\":\"{STREAM}\",\"subjects\":[\"{SUBJECT}\"],\"storage\":\"file\",\"num_replicas\":1}}");
+        format!("{{\"name\":\"{STREAM}\",\"subjects\":[\"{subject}\"],\"storage\":\"file\",\"num_replicas\":1}}");
     says(&nats.ask(&format!("$JS.API.STREAM.CREATE.{STREAM}"), &made), &["\"did_create\":true"]);
     says(&nats.refuse(&[]).stderr, &["was not made by Holdfast"]);
+}
+
+/// Regression: the frames of the writer went into the new log, as soon as that was long enough.
+#[test]
+fn a_writer_of_a_log_that_was_deleted_does_not_write_into_another() {
+    let Some(nats) = Nats::start() else { return };
+    let mut writer = nats.writer(&[]);
+    ok(&mut writer.connect(), "SET a 1");
+    for name in [STREAM, "OBJ_HOLDFAST_orders"] {
+        says(&nats.ask(&format!("$JS.API.STREAM.DELETE.{name}"), ""), &["\"success\":true"]);
+    }
+    // It has never used the log.
+    let other = nats.writer(&[]);
+    for number in 0..50 {
+        ok(&mut other.connect(), &format!("SET b {number}"));
+    }
+    assert_eq!(writer.wait_for_end().code(), Some(1), "{}", writer.stderr());
+    says(&writer.stderr(), &["and with it the log", "this server stops"]);
+    assert_eq!(other.connect().run("GET b").text(), "49");
+}
+
+/// NATS has lost everything, or is another one: a server that knows better does not begin anew.
+#[test]
+fn a_server_that_has_used_another_log_is_not_started() {
+    let Some(nats) = Nats::start() else { return };
+    let (server, dir) = nats.begin(&[]);
+    eventually("it writes", || Connection::open(server.address()).is_ok_and(|mut fresh| role(&mut fresh) == "master"));
+    let mark = dir.path().join("data/log.mark");
+    eventually("it remembers", || mark.exists());
+    drop(server);
+    let known = nats.log_id();
+    for name in [STREAM, "OBJ_HOLDFAST_orders"] {
+        nats.ask(&format!("$JS.API.STREAM.DELETE.{name}"), "");
+    }
+    let begin = || {
+        let server = nats.begin_in(&dir, &[]);
+        (server, || dir.read("stderr"))
+    };
+    let (mut gone, said) = begin();
+    assert_eq!(gone.wait_for_end().code(), Some(1));
+    says(&said(), &["this server has used it before", &known, "remove log.mark"]);
+    // Another server makes it anew.
+    let other = nats.writer(&[]);
+    let (mut gone, said) = begin();
+    assert_eq!(gone.wait_for_end().code(), Some(1));
+    says(&said(), &["but this server has used the log", &known]);
+    fs::remove_file(mark).expect("it is given up");
+    let (_server, _) = begin();
+    ok(&mut other.connect(), "SET a 1");
 }
 
 #[test]
@@ -144,12 +194,10 @@ fn a_server_that_does_not_sync_is_refused() {
 fn a_stream_that_was_changed_is_refused() {
     let Some(nats) = Nats::start() else { return };
     drop(nats.writer(&[]));
-    let info = nats.ask(&format!("$JS.API.STREAM.INFO.{STREAM}"), "");
-    let (_, id) = info.split_once("\"holdfast-log\":\"").expect("its id");
+    let (subject, id) = (nats.subject(), nats.log_id());
     let changed = format!(
-        "{{\"name\":\"{STREAM}\",\"subjects\":[\"{SUBJECT}\"],\"storage\":\"file\",\"num_replicas\":1,\"discard\":\"old\",\
-         \"max_msgs\":1000,\"deny_delete\":true,\"metadata\":{{\"holdfast-log\":\"{}\"}}}}",
-        &id[..16]
+        "{{\"name\":\"{STREAM}\",\"subjects\":[\"{subject}\"],\"storage\":\"file\",\"num_replicas\":1,\"discard\":\"old\",\
+         \"max_msgs\":1000,\"deny_delete\":true,\"metadata\":{{\"holdfast-log\":\"{id}\"}}}}"
     );
     says(&nats.ask(&format!("$JS.API.STREAM.UPDATE.{STREAM}"), &changed), &["\"config\""]);
     says(&nats.refuse(&[]).stderr, &["it discards old messages when it is full", "max_msgs"]);
