@@ -111,17 +111,26 @@ impl Error {
 
     /// True when the server refused because it still loads its data.
     pub(crate) fn is_loading(&self) -> bool {
-        matches!(self, Error::Refused(error) if has(error, |reply| reply.code() == "LOADING"))
+        matches!(self, Error::Refused(error) if has(error, |reply| reason(reply) == "LOADING"))
     }
 }
 
 /// True when a server has refused a request because it is not the writer, or has just ceased to be. It was not executed.
 pub(crate) fn is_by_follower(error: &RedisError) -> bool {
-    has(error, |reply| match reply.code() {
+    has(error, |reply| match reason(reply) {
         "READONLY" | "MASTERDOWN" => true,
         "UNBLOCKED" => reply.details().is_some_and(|details| details.contains("instance state changed")),
         _ => false,
     })
+}
+
+/// The code of a reply; that of the reason for which EXEC has executed nothing.
+fn reason(reply: &ServerError) -> &str {
+    let because = || reply.details()?.strip_prefix("Transaction discarded because of: ")?.split(' ').next();
+    match reply.code() {
+        "EXECABORT" => because().unwrap_or("EXECABORT"),
+        code => code,
+    }
 }
 
 /// True when the error has such a reply of the server: that to a request, or to one of a pipeline. Of a MULTI whose

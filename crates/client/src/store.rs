@@ -321,10 +321,12 @@ impl Store {
 impl StateStore for Store {
     fn get<'a>(&'a self, key: &'a [u8]) -> Answer<'a, Option<Record>> {
         Box::pin(async move {
+            // Not `atomic`: that hides why EXEC was refused.
             let mut read = pipe();
-            let read = &*read.atomic().cmd("HGETALL").arg(key).cmd("PTTL").arg(key);
+            let read = read.cmd("MULTI").ignore().cmd("HGETALL").arg(key).ignore().cmd("PTTL").arg(key).ignore();
+            let read = &*read.cmd("EXEC");
             let run = |mut connection| async move { Ok(read.query_async(&mut connection).await?) };
-            let (fields, ttl_ms): (Fields, i64) = self.inner.links.run(run).await?;
+            let ((fields, ttl_ms),): ((Fields, i64),) = self.inner.links.run(run).await?;
             Ok((!fields.is_empty()).then_some(Record { fields, ttl: ttl(ttl_ms) }))
         })
     }

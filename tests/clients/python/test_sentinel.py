@@ -94,7 +94,7 @@ def test_it_goes_on_through_a_hand_over_and_a_kill(pair, sentinel):
 def test_messages_tell_of_another_writer(pair, sentinel):
     with sentinel.sentinels[1].pubsub() as listener:
         listener.subscribe("+switch-master")
-        listener.psubscribe("+s*")
+        listener.psubscribe("+sw*")
         while (confirmed := listener.get_message(timeout=5))["type"] != "psubscribe":
             assert confirmed["type"] == "subscribe"
         old, new = pair.writer.port, pair.follower.port

@@ -68,8 +68,17 @@ async fn serve(client: TcpStream, refusals: &Mutex<VecDeque<&'static str>>) -> i
     loop {
         let request = read_request(&mut client).await?;
         let is_reading = matches!(request[0].as_str(), "HGETALL" | "PTTL");
-        let refusal = if is_reading { refusals.lock().unwrap().pop_front() } else { None };
+        let refusal = {
+            let mut refusals = refusals.lock().unwrap();
+            let is_of_exec = refusals.front().is_some_and(|refusal| refusal.starts_with("EXECABORT"));
+            let is_meant = if is_of_exec { request[0] == "EXEC" } else { is_reading };
+            if is_meant { refusals.pop_front() } else { None }
+        };
         let reply = match (request[0].as_str(), refusal) {
+            ("EXEC", Some(refusal)) => {
+                queued = None;
+                format!("-{refusal}\r\n")
+            }
             (_, Some(refusal)) => {
                 is_aborted = queued.is_some();
                 format!("-{refusal}\r\n")
@@ -144,6 +153,25 @@ fn a_pipeline_that_is_refused_is_sent_again() {
                 assert_eq!((found[0].1.fields.text("a"), script.is_done()), (Some("1"), true), "{refusal}");
             }
         }
+    });
+}
+
+/// Regression: the server changed its role between the commands and EXEC, and the reader got an error that says nothing.
+#[test]
+fn a_transaction_that_is_refused_at_its_end_is_sent_again() {
+    run(async {
+        let script = Script::start().await;
+        let store = script.store(&format!(",{DEAD}")).await;
+        for refusal in [
+            "EXECABORT Transaction discarded because of: MASTERDOWN This server follows another",
+            "EXECABORT Transaction discarded because of: LOADING the data is read",
+        ] {
+            script.refuse(&[refusal]);
+            assert!(store.get(b"r").await.unwrap().is_some(), "{refusal}");
+            assert!(script.is_done());
+        }
+        script.refuse(&["EXECABORT Transaction discarded because of: NOPERM this user may not"]);
+        assert!(matches!(store.get(b"r").await.unwrap_err(), Error::Refused(_)));
     });
 }
 

@@ -6,7 +6,7 @@ use super::checks::{self, Finding, Requirements};
 use super::members::{Announcement, Members};
 use super::objects::NatsObjects;
 use super::replicas;
-use super::shared::Connection;
+use super::shared::{Connection, LOG_ID};
 use super::stream::NatsStream;
 use super::url::{Login, NatsUrl};
 use crate::frame::{LogId, Nonce, Position};
@@ -43,8 +43,6 @@ const CHECK_EVERY: Duration = Duration::from_secs(30);
 /// How often a member says where it is, while that changes, and otherwise.
 const ANNOUNCE_EVERY: Duration = Duration::from_millis(10);
 const ANNOUNCE_AT_LEAST_EVERY: Duration = Duration::from_millis(1000);
-/// The id of the log, among the properties of the stream, and as an object of the bucket.
-pub(super) const LOG_ID: &str = "holdfast-log";
 /// How often NATS is asked whether the connection still is one.
 const PING_EVERY: Duration = Duration::from_secs(2);
 

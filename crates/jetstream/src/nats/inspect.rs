@@ -2,10 +2,11 @@
 //! nothing, makes nothing and writes nothing.
 
 use super::checks::{self, Finding, Requirements};
-use super::connection::{self, LOG_ID, NatsOptions, OpenError};
+use super::connection::{self, NatsOptions, OpenError};
 use super::members::Announcement;
 use super::objects;
 use super::replicas::{self, ReplicaState, ReplicaStatus};
+use super::shared::LOG_ID;
 use super::url::NatsUrl;
 use crate::frame::{self, Damage, LogId, Position};
 use crate::snapshots;

@@ -8,6 +8,9 @@ use parking_lot::Mutex;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
+/// The id of the log, among the properties of the stream, and as an object of the bucket.
+pub(super) const LOG_ID: &str = "holdfast-log";
+
 /// The connection, and what is called as time passes.
 pub(super) struct Connection {
     pub(super) url: NatsUrl,

@@ -1,8 +1,7 @@
 //! Requests to the stream, and its messages. Knows what NATS answers; decides nothing.
 
 use super::checks::PAYLOAD_MIN;
-use super::connection::LOG_ID;
-use super::shared::{Connection, Unknown};
+use super::shared::{Connection, LOG_ID, Unknown};
 use crate::frame::Position;
 use crate::stream::{Answer, Appended, Extent, Found, Receive, Stream, Tick, Unanswered};
 use async_nats::jetstream;
