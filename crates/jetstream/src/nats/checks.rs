@@ -268,6 +268,16 @@ mod tests {
     }
 
     #[test]
+    fn a_log_that_does_not_go_on_from_a_snapshot_is_refused() {
+        for (first, last, newest) in [(1, 0, 0), (1, 9, 0), (6, 9, 5), (3, 9, 5), (10, 9, 9)] {
+            assert_eq!(check_beginning(first, last, newest), None, "{first} {last} {newest}");
+        }
+        for (first, last, newest) in [(2, 9, 0), (7, 9, 5), (10, 9, 5)] {
+            assert!(check_beginning(first, last, newest).is_some_and(|finding| finding.is_fatal));
+        }
+    }
+
+    #[test]
     fn snapshots_that_could_be_lost_are_refused() {
         let requirements = Requirements { replicas: 3, monitoring: Vec::new(), allow_unsafe_sync: false };
         let good = Config { name: "OBJ_S".into(), storage: StorageType::File, num_replicas: 3, ..Config::default() };

@@ -4,7 +4,7 @@
 use super::alarm::Alarm;
 use super::checks::{self, Finding, Requirements};
 use super::members::{Announcement, Members};
-use super::objects::NatsObjects;
+use super::objects::{NatsObjects, is_no_object};
 use super::replicas;
 use super::shared::{Connection, LOG_ID};
 use super::stream::NatsStream;
@@ -510,7 +510,12 @@ async fn newest_snapshot(connection: &Connection) -> Result<Position, async_nats
     let mut list = bucket.list().await?;
     let mut names = Vec::new();
     while let Some(object) = list.next().await {
-        names.extend(object.ok().map(|object| object.name));
+        match object {
+            Ok(object) => names.push(object.name),
+            Err(error) if is_no_object(&error) => {}
+            // IMPORTANT: a list that is cut off must not be taken for a log without snapshots.
+            Err(error) => return Err(error.into()),
+        }
     }
     Ok(snapshots::newest_position(&names))
 }

@@ -209,7 +209,7 @@ async fn extent(connection: &Connection) -> Result<Extent, Unanswered> {
 /// The answer, if it is about the stream of this log and not about one that was made since.
 fn is_ours(connection: &Connection, reply: Value) -> Result<Value, Unanswered> {
     match reply.pointer("/config/metadata").and_then(|known| known.get(LOG_ID)).and_then(Value::as_str) {
-        Some(id) if connection.subject().ends_with(id) => Ok(reply),
+        Some(id) if connection.subject().as_str() == connection.url.subject(id) => Ok(reply),
         _ => Err(Unanswered {
             reason: format!(
                 "the stream {} is another one now: the one that was there was deleted, and with it the log",
