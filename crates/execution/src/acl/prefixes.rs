@@ -1,7 +1,8 @@
-//! The key patterns of a selector that are literal text and `*`, in order, so that a key finds its own among many. Knows
+//! The key patterns of a selector that are literal text and `*`, so that a key finds its own among many. Knows
 //! texts and rights; refuses to know other patterns.
 
 use super::key_right::KeyRight;
+use std::collections::VecDeque;
 
 /// Patterns that are literal text and `*`, by the right that a command needs.
 #[derive(Clone)]
@@ -13,15 +14,28 @@ pub(super) struct Prefixes {
 /// How many rights there are: none, to read, to write, and both.
 const RIGHTS: usize = KeyRight::all().bits() as usize + 1;
 
-/// The literal texts that give one right. None of them begins with another.
+/// The literal texts that give one right, as a tree by their bytes, without those that begin with another. It has no nodes
+/// if there are no texts.
 #[derive(Clone)]
 struct Table {
-    texts: Box<[Box<[u8]>]>,
-    /// For each byte, where the texts that begin with it start; the last entry is their number.
-    starts: Box<[u32; 257]>,
-    /// The text is empty: the pattern is `*`.
-    has_all: bool,
+    /// The first is the root. Those below one node are next to each other.
+    nodes: Box<[Node]>,
 }
+
+/// A place in the tree.
+#[derive(Clone)]
+struct Node {
+    /// What all texts go on with that come here.
+    literal: Box<[u8]>,
+    /// The bytes that follow it; none, if a text ends here.
+    bytes: [u64; WORDS],
+    /// For each word of `bytes`, where the nodes of its bytes are.
+    starts: [u32; WORDS],
+    is_end: bool,
+}
+
+/// A bit for each byte.
+const WORDS: usize = 256 / u64::BITS as usize;
 
 impl Prefixes {
     pub(super) fn new<'a>(patterns: impl Iterator<Item = (KeyRight, &'a [u8])> + Clone) -> Prefixes {
@@ -49,30 +63,71 @@ impl Table {
                 kept.push(text);
             }
         }
-        let has_all = kept.first().is_some_and(|text| text.is_empty());
-        let start =
-            |byte: usize| kept.partition_point(|text| text.first().is_some_and(|first| usize::from(*first) < byte));
-        let starts = std::array::from_fn(|byte| if has_all { 0 } else { start(byte) as u32 });
-        Table { texts: kept.into_iter().map(Box::from).collect(), starts: Box::new(starts), has_all }
+        let mut nodes: Vec<Node> = Vec::new();
+        // What is below each node: the texts, without the bytes above it.
+        let mut below: VecDeque<Vec<&[u8]>> = (!kept.is_empty()).then_some(kept).into_iter().collect();
+        while let Some(texts) = below.pop_front() {
+            let (node, groups) = Node::new(&texts, nodes.len() + 1 + below.len());
+            nodes.push(node);
+            below.extend(groups);
+        }
+        Table { nodes: nodes.into() }
     }
 
     #[inline]
-    fn covers(&self, key: &[u8]) -> bool {
-        let Some(first) = key.first().map(|first| usize::from(*first)) else { return self.has_all };
-        match self.texts.get(self.starts[first] as usize..self.starts[first + 1] as usize) {
-            Some([text]) => key.starts_with(text),
-            None | Some([]) => self.has_all,
-            Some(texts) => covers(texts, key),
+    fn covers(&self, mut key: &[u8]) -> bool {
+        let Some(mut node) = self.nodes.first() else { return false };
+        loop {
+            let Some(rest) = key.strip_prefix(&*node.literal) else { return false };
+            if node.is_end {
+                return true;
+            }
+            let Some((byte, rest)) = rest.split_first() else { return false };
+            let Some(next) = node.next(*byte).and_then(|at| self.nodes.get(at)) else { return false };
+            (node, key) = (next, rest);
         }
     }
 }
 
-/// True when a key begins with one of these texts, which are in order. If it begins with one, no other text is between the two: that
-/// one would begin with it as well.
-#[inline(never)]
-fn covers(texts: &[Box<[u8]>], key: &[u8]) -> bool {
-    let behind = texts.partition_point(|text| **text <= *key);
-    behind.checked_sub(1).is_some_and(|at| key.starts_with(&texts[at]))
+impl Node {
+    /// The node of texts that are in order, and the texts of each node below it, which are at `first` and behind it.
+    fn new<'a>(texts: &[&'a [u8]], first: usize) -> (Node, Vec<Vec<&'a [u8]>>) {
+        let (least, most) = (texts[0], texts[texts.len() - 1]);
+        let shared = least.iter().zip(most).take_while(|(a, b)| a == b).count();
+        let mut node = Node {
+            literal: least[..shared].into(),
+            bytes: [0; WORDS],
+            starts: [0; WORDS],
+            is_end: texts.len() == 1,
+        };
+        let mut groups = Vec::new();
+        if !node.is_end {
+            // None of several is at its end: the others would begin with it.
+            for group in texts.chunk_by(|a, b| a[shared] == b[shared]) {
+                let (word, bit) = place(group[0][shared]);
+                if node.bytes[word] == 0 {
+                    node.starts[word] = (first + groups.len()) as u32;
+                }
+                node.bytes[word] |= bit;
+                groups.push(group.iter().map(|text| &text[shared + 1..]).collect());
+            }
+        }
+        (node, groups)
+    }
+
+    /// Where the node is that follows with a byte.
+    #[inline]
+    fn next(&self, byte: u8) -> Option<usize> {
+        let (word, bit) = place(byte);
+        let before = || (self.bytes[word] & (bit - 1)).count_ones();
+        (self.bytes[word] & bit != 0).then(|| (self.starts[word] + before()) as usize)
+    }
+}
+
+/// The word and the bit of a byte.
+#[inline]
+fn place(byte: u8) -> (usize, u64) {
+    (usize::from(byte) / u64::BITS as usize, 1 << (u32::from(byte) % u64::BITS))
 }
 
 #[cfg(test)]
