@@ -69,7 +69,8 @@ struct State {
 
 /// When a frame is stored, all clients that waited for it send their next request at about the same time. The next frame
 /// waits a moment for as many batches as there were, so that they share it: otherwise the first one has a frame of its own,
-/// and the others wait for two.
+/// and the others wait for two. Clients that write at times of their own do not come together: where waiting is in vain, it
+/// is only tried now and then.
 #[derive(Default)]
 struct Gathering {
     /// How many batches are expected.
@@ -77,8 +78,13 @@ struct Gathering {
     /// When the last frame was stored, and how long a frame takes, on average.
     stored_ns: u64,
     took_ns: u64,
-    /// A wait has begun.
-    waits: bool,
+    /// The end of a wait will be told.
+    is_set: bool,
+    /// The next frame has waited.
+    has_waited: bool,
+    /// How many waits were in vain, one after the other, and how many frames went without one since.
+    in_vain: u32,
+    without: u32,
 }
 
 impl Gathering {
@@ -86,20 +92,35 @@ impl Gathering {
     fn note_stored(&mut self, now_ns: u64, sent_ns: u64, count: usize, pending: usize) {
         let took_ns = now_ns.saturating_sub(sent_ns);
         self.took_ns = if self.took_ns == 0 { took_ns } else { (7 * self.took_ns + took_ns) / 8 };
-        (self.expected, self.stored_ns, self.waits) = (count + pending, now_ns, false);
+        (self.expected, self.stored_ns, self.is_set) = (count + pending, now_ns, false);
     }
 
     /// How long to wait for more, if so many are pending.
     fn wait(&self, now_ns: u64, pending: usize) -> Option<Duration> {
-        let limit_ns = (self.took_ns / GATHERING_PART).min(GATHERING_NS_MAX);
+        let is_tried = self.in_vain < IN_VAIN_MAX || self.without >= TRIED_EVERY;
+        let limit_ns = if is_tried { (self.took_ns / GATHERING_PART).min(GATHERING_NS_MAX) } else { 0 };
         let left_ns = (self.stored_ns + limit_ns).saturating_sub(now_ns);
         (pending < self.expected && left_ns > 0).then_some(Duration::from_nanos(left_ns))
+    }
+
+    /// A frame is sent with all that is pending.
+    fn note_sent(&mut self, pending: usize) {
+        let has_waited = std::mem::take(&mut self.has_waited);
+        match has_waited && pending < self.expected {
+            true => self.in_vain = self.in_vain.saturating_add(1),
+            false if has_waited => self.in_vain = 0,
+            false => {}
+        }
+        self.without = if has_waited { 0 } else { self.without.saturating_add(1) };
     }
 }
 
 /// A frame waits for others no longer than this part of the time that it takes, and no longer than this.
-const GATHERING_PART: u64 = 3;
-const GATHERING_NS_MAX: u64 = 500_000;
+const GATHERING_PART: u64 = 2;
+const GATHERING_NS_MAX: u64 = 2_000_000;
+/// After so many waits in vain only one in so many frames waits.
+const IN_VAIN_MAX: u32 = 3;
+const TRIED_EVERY: u32 = 64;
 
 enum Phase {
     Open,
@@ -182,12 +203,14 @@ impl StreamLog {
                 }
                 if let Some(wait) = state.gathering.wait(now_ns, state.ends.len()).filter(|_| !state.pending.is_empty())
                 {
-                    if !std::mem::replace(&mut state.gathering.waits, true) {
+                    state.gathering.has_waited = true;
+                    if !std::mem::replace(&mut state.gathering.is_set, true) {
                         let ticking: Arc<dyn Tick> = self.itself.upgrade().expect("it is in use");
                         self.context.stream.tick_after(wait, Arc::downgrade(&ticking));
                     }
                     return;
                 }
+                state.gathering.note_sent(state.ends.len());
                 let (count, payload) = next_payload(state, self.context.stream.message_max() - frame::OVERHEAD);
                 self.send_frame(state, now_ns, Kind::Batches, count, payload);
             }
@@ -539,7 +562,7 @@ impl Maintenance for StreamLog {
 impl Tick for StreamLog {
     fn tick(&self) {
         let mut state = self.state.lock();
-        state.gathering.waits = false;
+        state.gathering.is_set = false;
         self.send_next(&mut state);
         drop(state);
         // Replies that wait for a lease, and a lease that has ended, are looked at.
@@ -553,6 +576,60 @@ mod tests {
     use crate::simulation::World;
     use crate::testing::{OWN_MS, Process, ToldTime, next, store, take_snapshot};
     use journal::Sequence;
+
+    /// Sends `frames` frames that take a millisecond each, for batches that come at these times. Each batch is followed by
+    /// another, at the time that `next` tells: of how many in its frame it was, when it came, and when it was stored.
+    /// Returns how many frames have waited, and how many batches were in them all.
+    fn gather(
+        gathering: &mut Gathering,
+        frames: usize,
+        mut comes_us: Vec<u64>,
+        next: impl Fn(u64, u64, u64) -> u64,
+    ) -> (usize, usize) {
+        let (mut now_us, mut waited, mut batches) = (0, 0, 0);
+        for _ in 0..frames {
+            now_us = now_us.max(*comes_us.iter().min().unwrap());
+            let pending = |now_us: u64| comes_us.iter().filter(|comes_us| **comes_us <= now_us).count();
+            while gathering.wait(now_us * 1000, pending(now_us)).is_some() {
+                gathering.has_waited = true;
+                now_us += 1;
+            }
+            waited += usize::from(gathering.has_waited);
+            let count = pending(now_us);
+            gathering.note_sent(count);
+            batches += count;
+            let stored_us = now_us + 1000;
+            let mut number = 0;
+            for comes_us in comes_us.iter_mut().filter(|comes_us| **comes_us <= now_us) {
+                number += 1;
+                *comes_us = next(number, *comes_us, stored_us);
+            }
+            let pending = comes_us.iter().filter(|comes_us| **comes_us <= stored_us).count();
+            gathering.note_stored(stored_us * 1000, now_us * 1000, count, pending);
+            now_us = stored_us;
+        }
+        (waited, batches)
+    }
+
+    #[test]
+    fn a_frame_waits_for_those_that_come_together() {
+        let mut gathering = Gathering::default();
+        // 50 clients that write again at once, 5 microseconds each, but begin at times of their own: all share a frame.
+        let together = |number: u64, _, stored_us: u64| stored_us + 5 * number;
+        let (_, batches) = gather(&mut gathering, 100, (0..50).map(|number| number * 40).collect(), together);
+        assert!(batches > 50 * 95, "{batches}");
+        // 100 clients that each write every 10 ms, whatever is stored: few frames wait, whatever came before.
+        let evenly = |_, came_us: u64, _| came_us + 10_000;
+        let (waited, batches) = gather(&mut gathering, 1000, (0..100).map(|number| number * 100).collect(), evenly);
+        assert!(waited < 40 && batches > 9000, "{waited} {batches}");
+        // The 50 again: it is found in a while that waiting is of use.
+        gather(&mut gathering, 100, (0..50).collect(), together);
+        let (waited, batches) = gather(&mut gathering, 100, (0..50).collect(), together);
+        assert!(waited > 95 && batches > 50 * 95, "{waited} {batches}");
+        // One client does not wait.
+        let (waited, _) = gather(&mut Gathering::default(), 100, vec![0], together);
+        assert_eq!(waited, 0);
+    }
 
     #[test]
     fn a_log_that_is_closed_takes_no_more_and_gives_up_its_lease() {

@@ -94,12 +94,8 @@ impl Node {
     fn new<'a>(texts: &[&'a [u8]], first: usize) -> (Node, Vec<Vec<&'a [u8]>>) {
         let (least, most) = (texts[0], texts[texts.len() - 1]);
         let shared = least.iter().zip(most).take_while(|(a, b)| a == b).count();
-        let mut node = Node {
-            literal: least[..shared].into(),
-            bytes: [0; WORDS],
-            starts: [0; WORDS],
-            is_end: texts.len() == 1,
-        };
+        let mut node =
+            Node { literal: least[..shared].into(), bytes: [0; WORDS], starts: [0; WORDS], is_end: texts.len() == 1 };
         let mut groups = Vec::new();
         if !node.is_end {
             // None of several is at its end: the others would begin with it.
