@@ -73,8 +73,9 @@ struct State {
 /// is only tried now and then.
 #[derive(Default)]
 struct Gathering {
-    /// How many batches are expected.
-    expected: usize,
+    /// How many batches the last frame had, and how many were pending when it was stored. So many are expected again.
+    count: usize,
+    pending: usize,
     /// When the last frame was stored, and how long a frame takes, on average.
     stored_ns: u64,
     took_ns: u64,
@@ -92,7 +93,7 @@ impl Gathering {
     fn note_stored(&mut self, now_ns: u64, sent_ns: u64, count: usize, pending: usize) {
         let took_ns = now_ns.saturating_sub(sent_ns);
         self.took_ns = if self.took_ns == 0 { took_ns } else { (7 * self.took_ns + took_ns) / 8 };
-        (self.expected, self.stored_ns, self.is_set) = (count + pending, now_ns, false);
+        (self.count, self.pending, self.stored_ns, self.is_set) = (count, pending, now_ns, false);
     }
 
     /// How long to wait for more, if so many are pending.
@@ -100,18 +101,19 @@ impl Gathering {
         let is_tried = self.in_vain < IN_VAIN_MAX || self.without >= TRIED_EVERY;
         let limit_ns = if is_tried { (self.took_ns / GATHERING_PART).min(GATHERING_NS_MAX) } else { 0 };
         let left_ns = (self.stored_ns + limit_ns).saturating_sub(now_ns);
-        (pending < self.expected && left_ns > 0).then_some(Duration::from_nanos(left_ns))
+        (pending < self.count + self.pending && left_ns > 0).then_some(Duration::from_nanos(left_ns))
     }
 
-    /// A frame is sent with all that is pending.
-    fn note_sent(&mut self, pending: usize) {
-        let has_waited = std::mem::take(&mut self.has_waited);
-        match has_waited && pending < self.expected {
-            true => self.in_vain = self.in_vain.saturating_add(1),
-            false if has_waited => self.in_vain = 0,
-            false => {}
+    /// A frame is sent with all that is pending. A wait was in vain if hardly more came in it than in as long a time before.
+    fn note_sent(&mut self, now_ns: u64, pending: usize) {
+        if !std::mem::take(&mut self.has_waited) {
+            self.without = self.without.saturating_add(1);
+            return;
         }
-        self.without = if has_waited { 0 } else { self.without.saturating_add(1) };
+        let (came, waited_ns) = (pending.saturating_sub(self.pending), now_ns.saturating_sub(self.stored_ns));
+        let is_in_vain = 4 * came as u128 * u128::from(self.took_ns) < 5 * self.count as u128 * u128::from(waited_ns);
+        self.in_vain = if is_in_vain { self.in_vain.saturating_add(1) } else { 0 };
+        self.without = 0;
     }
 }
 
@@ -210,7 +212,7 @@ impl StreamLog {
                     }
                     return;
                 }
-                state.gathering.note_sent(state.ends.len());
+                state.gathering.note_sent(now_ns, state.ends.len());
                 let (count, payload) = next_payload(state, self.context.stream.message_max() - frame::OVERHEAD);
                 self.send_frame(state, now_ns, Kind::Batches, count, payload);
             }
@@ -596,7 +598,7 @@ mod tests {
             }
             waited += usize::from(gathering.has_waited);
             let count = pending(now_us);
-            gathering.note_sent(count);
+            gathering.note_sent(now_us * 1000, count);
             batches += count;
             let stored_us = now_us + 1000;
             let mut number = 0;
@@ -614,8 +616,8 @@ mod tests {
     #[test]
     fn a_frame_waits_for_those_that_come_together() {
         let mut gathering = Gathering::default();
-        // 50 clients that write again at once, 5 microseconds each, but begin at times of their own: all share a frame.
-        let together = |number: u64, _, stored_us: u64| stored_us + 5 * number;
+        // 50 clients that write again at once, but begin at times of their own: all share a frame.
+        let together = |number: u64, _, stored_us: u64| stored_us + 9 * number;
         let (_, batches) = gather(&mut gathering, 100, (0..50).map(|number| number * 40).collect(), together);
         assert!(batches > 50 * 95, "{batches}");
         // 100 clients that each write every 10 ms, whatever is stored: few frames wait, whatever came before.
