@@ -15,19 +15,23 @@ use crate::frame::{Link, Nonce, Position};
 use crate::lease::has_passed;
 use crate::log::StreamLog;
 use crate::mutation::{Mutation, is_broken};
+use crate::objects::received;
 use journal::{
     Epoch, Failure, Log, Operation, ReadSnapshot, Sequence, SnapshotError, SnapshotInfo, SnapshotReadError,
     SnapshotStore, Stamp, StoredPart, WriteSnapshot,
 };
+use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Weak, mpsc};
 use std::time::Duration;
 
 const BLOCKS: &str = "blocks/";
 const MANIFESTS: &str = "snapshots/";
 /// A block is stored when it has this many bytes.
 const BLOCK_BYTES: usize = 4 * 1024 * 1024;
+/// How many blocks are on the way while one is read.
+const BLOCKS_AHEAD: usize = 2;
 /// How many snapshots are kept.
 const KEPT: usize = 2;
 /// How long the batches of a snapshot may take to be stored.
@@ -420,6 +424,8 @@ pub(crate) struct StreamSnapshotReader {
     manifest: Manifest,
     info: SnapshotInfo,
     next_block: usize,
+    /// Blocks that are on the way, beginning with the next one.
+    ahead: VecDeque<mpsc::Receiver<io::Result<Vec<u8>>>>,
     block: Vec<u8>,
     at: usize,
     parts: u64,
@@ -441,6 +447,7 @@ impl StreamSnapshotReader {
             manifest,
             info,
             next_block: 0,
+            ahead: VecDeque::new(),
             block: Vec::new(),
             at: 0,
             parts: 0,
@@ -471,8 +478,13 @@ impl StreamSnapshotReader {
     }
 
     fn read_block(&mut self) -> Result<(), SnapshotReadError> {
+        let ends = self.manifest.blocks.len().min(self.next_block + BLOCKS_AHEAD + 1);
+        for number in self.next_block + self.ahead.len()..ends {
+            self.ahead.push_back(self.context.objects.begin_get(&block_name(self.manifest.nonce, number)));
+        }
         let name = block_name(self.manifest.nonce, self.next_block);
-        self.block = self.context.objects.get(&name).map_err(read_failed(Operation::Read, &name))?;
+        let block = self.ahead.pop_front().expect("it was begun");
+        self.block = received(&block).map_err(read_failed(Operation::Read, &name))?;
         if crc32c::crc32c(&self.block) != self.manifest.blocks[self.next_block] {
             return Err(SnapshotReadError::Damaged { target: name, offset: 0, detail: "its checksum does not match" });
         }
@@ -637,6 +649,26 @@ mod tests {
         assert_eq!(world.objects(), Vec::<String>::new());
     }
 
+    #[test]
+    fn a_snapshot_of_many_blocks_is_read_in_order() {
+        let world = World::new(25, 2, 1000);
+        let opened = Process::begin(&world, 0, "a").write();
+        store(&opened, b"one");
+        let mut writer = opened.snapshots.create(b"", 0).unwrap();
+        let last = 2 * BLOCKS_AHEAD as u8 + 1;
+        for number in 0..=last {
+            let stamp = Stamp { shard: u32::from(number), end: 1, sequence: Sequence(1) };
+            writer.part(stamp, &vec![number; BLOCK_BYTES], 1).unwrap();
+        }
+        writer.finish(&*opened.log).unwrap();
+        let mut reading = Process::begin(&world, 1, "b").place.read_live().unwrap();
+        for number in 0..=last {
+            let part = reading.next_part().unwrap().unwrap();
+            assert_eq!((part.stamp.shard, part.payload[0], part.payload.len()), (number.into(), number, BLOCK_BYTES));
+        }
+        assert!(reading.next_part().unwrap().is_none());
+    }
+
     /// A list of objects that was made before the newest of them were.
     struct OldList {
         objects: Arc<dyn Objects>,
@@ -647,8 +679,8 @@ mod tests {
         fn put(&self, name: &str, bytes: Vec<u8>) -> io::Result<()> {
             self.objects.put(name, bytes)
         }
-        fn get(&self, name: &str) -> io::Result<Vec<u8>> {
-            self.objects.get(name)
+        fn begin_get(&self, name: &str) -> mpsc::Receiver<io::Result<Vec<u8>>> {
+            self.objects.begin_get(name)
         }
         fn remove(&self, name: &str) -> io::Result<()> {
             self.objects.remove(name)

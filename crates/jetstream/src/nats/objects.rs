@@ -1,7 +1,7 @@
 //! Objects in a bucket of NATS. Knows NATS; refuses to know what they contain.
 
 use super::shared::Connection;
-use crate::objects::Objects;
+use crate::objects::{Objects, received};
 use async_nats::jetstream::object_store::{ObjectMetadata, ObjectStore};
 use futures_util::StreamExt;
 use std::io;
@@ -27,23 +27,22 @@ pub(super) struct NatsObjects {
 }
 
 impl NatsObjects {
-    /// Runs a request on the runtime of the connection and waits for it.
-    fn wait<T: Send + 'static>(
+    /// Runs a request on the runtime of the connection.
+    fn begin<T: Send + 'static>(
         &self,
         name: &str,
         done: impl Future<Output = Result<T, async_nats::Error>> + Send + 'static,
-    ) -> io::Result<T> {
-        let (send, result) = mpsc::channel();
+    ) -> mpsc::Receiver<io::Result<T>> {
+        let ((send, result), name) = (mpsc::channel(), name.to_owned());
         self.connection.runtime.spawn(async move {
-            let done = tokio::time::timeout(DONE_WITHIN, done).await;
+            let done = match tokio::time::timeout(DONE_WITHIN, done).await {
+                Ok(done) => done.map_err(|error| io::Error::other(format!("{name}: {error}"))),
+                Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, format!("{name}: NATS does not answer"))),
+            };
             // Whoever waited may be gone.
             let _ = send.send(done);
         });
-        match result.recv() {
-            Ok(Ok(done)) => done.map_err(|error| io::Error::other(format!("{name}: {error}"))),
-            Ok(Err(_)) => Err(io::Error::new(io::ErrorKind::TimedOut, format!("{name}: NATS does not answer"))),
-            Err(_) => Err(io::Error::other("the connection to NATS is closed")),
-        }
+        result
     }
 }
 
@@ -52,15 +51,15 @@ impl Objects for NatsObjects {
         let bucket = self.bucket.clone();
         let chunk_size = Some(self.connection.client.max_payload().clamp(64 * 1024, 1024 * 1024) / 2);
         let metadata = ObjectMetadata { name: name.to_owned(), chunk_size, ..ObjectMetadata::default() };
-        self.wait(name, async move {
+        received(&self.begin(name, async move {
             bucket.put(metadata, &mut bytes.as_slice()).await?;
             Ok(())
-        })
+        }))
     }
 
-    fn get(&self, name: &str) -> io::Result<Vec<u8>> {
+    fn begin_get(&self, name: &str) -> mpsc::Receiver<io::Result<Vec<u8>>> {
         let (bucket, wanted) = (self.bucket.clone(), name.to_owned());
-        self.wait(name, async move {
+        self.begin(name, async move {
             let mut object = bucket.get(&wanted).await?;
             let mut bytes = Vec::with_capacity(object.info().size.min(ROOM_MAX));
             object.read_to_end(&mut bytes).await?;
@@ -70,12 +69,12 @@ impl Objects for NatsObjects {
 
     fn remove(&self, name: &str) -> io::Result<()> {
         let (bucket, unwanted) = (self.bucket.clone(), name.to_owned());
-        self.wait(name, async move { Ok(bucket.delete(&unwanted).await?) })
+        received(&self.begin(name, async move { Ok(bucket.delete(&unwanted).await?) }))
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
         let bucket = self.bucket.clone();
-        self.wait("the list of objects", async move {
+        received(&self.begin("the list of objects", async move {
             let mut list = bucket.list().await?;
             let mut names = Vec::new();
             while let Some(object) = list.next().await {
@@ -89,6 +88,6 @@ impl Objects for NatsObjects {
                 }
             }
             Ok(names)
-        })
+        }))
     }
 }

@@ -6,7 +6,7 @@ use crate::objects::Objects;
 use crate::stream::Stream;
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
 /// How often a call waits before it fails, while the store cannot be reached.
 const WAITS_MAX: usize = 100;
@@ -68,8 +68,11 @@ impl Objects for SimulatedObjects {
         })
     }
 
-    fn get(&self, name: &str) -> io::Result<Vec<u8>> {
-        self.call(|objects| objects.get(name).cloned().ok_or_else(|| io::ErrorKind::NotFound.into()))
+    fn begin_get(&self, name: &str) -> mpsc::Receiver<io::Result<Vec<u8>>> {
+        let (send, result) = mpsc::channel();
+        let found = self.call(|objects| objects.get(name).cloned().ok_or_else(|| io::ErrorKind::NotFound.into()));
+        send.send(found).expect("its receiver is here");
+        result
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
