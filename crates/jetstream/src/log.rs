@@ -69,23 +69,16 @@ struct State {
 
 /// When a frame is stored, all clients that waited for it send their next request at about the same time. The next frame
 /// waits a moment for as many batches as there were, so that they share it: otherwise the first one has a frame of its own,
-/// and the others wait for two. Clients that write at times of their own do not come together: where waiting is in vain, it
-/// is only tried now and then.
+/// and the others wait for two. The more there are, the longer it waits: a few would gain little.
 #[derive(Default)]
 struct Gathering {
-    /// How many batches the last frame had, and how many were pending when it was stored. So many are expected again.
-    count: usize,
-    pending: usize,
+    /// How many batches are expected.
+    expected: usize,
     /// When the last frame was stored, and how long a frame takes, on average.
     stored_ns: u64,
     took_ns: u64,
-    /// The end of a wait will be told.
-    is_set: bool,
-    /// The next frame has waited.
-    has_waited: bool,
-    /// How many waits were in vain, one after the other, and how many frames went without one since.
-    in_vain: u32,
-    without: u32,
+    /// A wait has begun.
+    waits: bool,
 }
 
 impl Gathering {
@@ -93,36 +86,21 @@ impl Gathering {
     fn note_stored(&mut self, now_ns: u64, sent_ns: u64, count: usize, pending: usize) {
         let took_ns = now_ns.saturating_sub(sent_ns);
         self.took_ns = if self.took_ns == 0 { took_ns } else { (7 * self.took_ns + took_ns) / 8 };
-        (self.count, self.pending, self.stored_ns, self.is_set) = (count, pending, now_ns, false);
+        (self.expected, self.stored_ns, self.waits) = (count + pending, now_ns, false);
     }
 
     /// How long to wait for more, if so many are pending.
     fn wait(&self, now_ns: u64, pending: usize) -> Option<Duration> {
-        let is_tried = self.in_vain < IN_VAIN_MAX || self.without >= TRIED_EVERY;
-        let limit_ns = if is_tried { (self.took_ns / GATHERING_PART).min(GATHERING_NS_MAX) } else { 0 };
+        let part = self.expected.min(GATHERING_MANY) as u64;
+        let limit_ns = (self.took_ns / GATHERING_MANY as u64 * part).min(GATHERING_NS_MAX);
         let left_ns = (self.stored_ns + limit_ns).saturating_sub(now_ns);
-        (pending < self.count + self.pending && left_ns > 0).then_some(Duration::from_nanos(left_ns))
-    }
-
-    /// A frame is sent with all that is pending. A wait was in vain if hardly more came in it than in as long a time before.
-    fn note_sent(&mut self, now_ns: u64, pending: usize) {
-        if !std::mem::take(&mut self.has_waited) {
-            self.without = self.without.saturating_add(1);
-            return;
-        }
-        let (came, waited_ns) = (pending.saturating_sub(self.pending), now_ns.saturating_sub(self.stored_ns));
-        let is_in_vain = 4 * came as u128 * u128::from(self.took_ns) < 5 * self.count as u128 * u128::from(waited_ns);
-        self.in_vain = if is_in_vain { self.in_vain.saturating_add(1) } else { 0 };
-        self.without = 0;
+        (pending < self.expected && left_ns > 0).then_some(Duration::from_nanos(left_ns))
     }
 }
 
-/// A frame waits for others no longer than this part of the time that it takes, and no longer than this.
-const GATHERING_PART: u64 = 2;
-const GATHERING_NS_MAX: u64 = 2_000_000;
-/// After so many waits in vain only one in so many frames waits.
-const IN_VAIN_MAX: u32 = 3;
-const TRIED_EVERY: u32 = 64;
+/// For so many batches, a frame waits as long as frames take; for fewer, that part of it. No frame waits longer than this.
+const GATHERING_MANY: usize = 64;
+const GATHERING_NS_MAX: u64 = 1_250_000;
 
 enum Phase {
     Open,
@@ -205,14 +183,12 @@ impl StreamLog {
                 }
                 if let Some(wait) = state.gathering.wait(now_ns, state.ends.len()).filter(|_| !state.pending.is_empty())
                 {
-                    state.gathering.has_waited = true;
-                    if !std::mem::replace(&mut state.gathering.is_set, true) {
+                    if !std::mem::replace(&mut state.gathering.waits, true) {
                         let ticking: Arc<dyn Tick> = self.itself.upgrade().expect("it is in use");
                         self.context.stream.tick_after(wait, Arc::downgrade(&ticking));
                     }
                     return;
                 }
-                state.gathering.note_sent(now_ns, state.ends.len());
                 let (count, payload) = next_payload(state, self.context.stream.message_max() - frame::OVERHEAD);
                 self.send_frame(state, now_ns, Kind::Batches, count, payload);
             }
@@ -564,7 +540,7 @@ impl Maintenance for StreamLog {
 impl Tick for StreamLog {
     fn tick(&self) {
         let mut state = self.state.lock();
-        state.gathering.is_set = false;
+        state.gathering.waits = false;
         self.send_next(&mut state);
         drop(state);
         // Replies that wait for a lease, and a lease that has ended, are looked at.
@@ -579,58 +555,28 @@ mod tests {
     use crate::testing::{OWN_MS, Process, ToldTime, next, store, take_snapshot};
     use journal::Sequence;
 
-    /// Sends `frames` frames that take a millisecond each, for batches that come at these times. Each batch is followed by
-    /// another, at the time that `next` tells: of how many in its frame it was, when it came, and when it was stored.
-    /// Returns how many frames have waited, and how many batches were in them all.
-    fn gather(
-        gathering: &mut Gathering,
-        frames: usize,
-        mut comes_us: Vec<u64>,
-        next: impl Fn(u64, u64, u64) -> u64,
-    ) -> (usize, usize) {
-        let (mut now_us, mut waited, mut batches) = (0, 0, 0);
-        for _ in 0..frames {
-            now_us = now_us.max(*comes_us.iter().min().unwrap());
-            let pending = |now_us: u64| comes_us.iter().filter(|comes_us| **comes_us <= now_us).count();
-            while gathering.wait(now_us * 1000, pending(now_us)).is_some() {
-                gathering.has_waited = true;
-                now_us += 1;
-            }
-            waited += usize::from(gathering.has_waited);
-            let count = pending(now_us);
-            gathering.note_sent(now_us * 1000, count);
-            batches += count;
-            let stored_us = now_us + 1000;
-            let mut number = 0;
-            for comes_us in comes_us.iter_mut().filter(|comes_us| **comes_us <= now_us) {
-                number += 1;
-                *comes_us = next(number, *comes_us, stored_us);
-            }
-            let pending = comes_us.iter().filter(|comes_us| **comes_us <= stored_us).count();
-            gathering.note_stored(stored_us * 1000, now_us * 1000, count, pending);
-            now_us = stored_us;
-        }
-        (waited, batches)
-    }
-
     #[test]
     fn a_frame_waits_for_those_that_come_together() {
         let mut gathering = Gathering::default();
-        // 50 clients that write again at once, but begin at times of their own: all share a frame.
-        let together = |number: u64, _, stored_us: u64| stored_us + 9 * number;
-        let (_, batches) = gather(&mut gathering, 100, (0..50).map(|number| number * 40).collect(), together);
-        assert!(batches > 50 * 95, "{batches}");
-        // 100 clients that each write every 10 ms, whatever is stored: few frames wait, whatever came before.
-        let evenly = |_, came_us: u64, _| came_us + 10_000;
-        let (waited, batches) = gather(&mut gathering, 1000, (0..100).map(|number| number * 100).collect(), evenly);
-        assert!(waited < 40 && batches > 9000, "{waited} {batches}");
-        // The 50 again: it is found in a while that waiting is of use.
-        gather(&mut gathering, 100, (0..50).collect(), together);
-        let (waited, batches) = gather(&mut gathering, 100, (0..50).collect(), together);
-        assert!(waited > 95 && batches > 50 * 95, "{waited} {batches}");
-        // One client does not wait.
-        let (waited, _) = gather(&mut Gathering::default(), 100, vec![0], together);
-        assert_eq!(waited, 0);
+        let wait_us = |gathering: &Gathering, after_us: u64, pending| {
+            gathering.wait(2_000_000 + after_us * 1000, pending).map(|wait| wait.as_micros())
+        };
+        assert_eq!(wait_us(&gathering, 0, 1), None, "nothing is known");
+        // A frame that has taken a millisecond, of 40 batches, while 24 others were pending.
+        gathering.note_stored(2_000_000, 1_000_000, 40, 24);
+        assert_eq!(wait_us(&gathering, 0, 24), Some(1000));
+        assert_eq!(wait_us(&gathering, 700, 63), Some(300));
+        assert_eq!(wait_us(&gathering, 700, 64), None, "all are there");
+        assert_eq!(wait_us(&gathering, 1000, 63), None, "long enough");
+        gathering.note_stored(2_000_000, 1_000_000, 8, 0);
+        assert_eq!(wait_us(&gathering, 0, 7), Some(125));
+        gathering.note_stored(2_000_000, 1_000_000, 1, 0);
+        assert_eq!(wait_us(&gathering, 0, 1), None, "one does not wait for itself");
+        // A log that is slow for a while.
+        for _ in 0..100 {
+            gathering.note_stored(2_000_000_000, 1_000_000_000, 100, 0);
+        }
+        assert_eq!(gathering.wait(2_000_000_000, 1), Some(Duration::from_nanos(GATHERING_NS_MAX)));
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// Joins the servers of a log; makes it if there is none.
     pub(crate) fn join(url: &NatsUrl, settings: &Settings, clock: &Arc<SystemClock>) -> Result<Arc<Cluster>> {
-        let known = log_mark::read(&log_mark::path(&settings.dir()));
+        let known = log_mark::read(&log_mark::path(&*settings.dir()));
         let options = NatsOptions { known: known.map(|known| known.log), ..options(url, settings) };
         let log = NatsLog::open(options).context("the log cannot be opened")?;
         let membership = Membership {
@@ -53,7 +53,7 @@ impl Cluster {
     /// Tells the others of this server from now on, listens to them, and hands the log over to one that asks for it.
     pub(crate) fn begin(self: &Arc<Cluster>, keeper: &Arc<Keeper>) {
         let place = self.place.clone();
-        log_mark::keep(log_mark::path(&keeper.settings.dir()), move || place.mark());
+        log_mark::keep(log_mark::path(&*keeper.settings.dir()), move || place.mark());
         let (said_of, cluster) = (keeper.clone(), self.clone());
         let say = move || {
             let Address { host, port, sentinel_port } = cluster.own_address(&said_of.settings);

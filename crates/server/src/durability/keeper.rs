@@ -241,6 +241,11 @@ impl Keeper {
                     .to_owned(),
             ),
             JournalState::Sound => None,
+            JournalState::Failed | JournalState::Restarting if self.roles.cluster().is_some() => Some(format!(
+                "Errors writing to the log: {}. Writes are refused, and so are reads of changes that were not stored; other reads \
+                 go on. `holdfast cluster status` says what is wrong.",
+                self.failure_reason()
+            )),
             JournalState::Failed | JournalState::Restarting => Some(format!(
                 "Errors writing to the AOF file: {}. Writes are refused, and so are reads of changes that were not stored; other \
                  reads go on. Free space or repair the disk, then CONFIG SET appendonly yes, or restart.",
@@ -342,8 +347,9 @@ impl Keeper {
                  not have been stored: connect to the new writer and check before you try again."
             ),
             _ => format!(
-                "MISCONF Errors writing to the AOF file: {reason}. What this connection has last asked for may or may not have \
-                 been stored: check before you try again. The connection is closed."
+                "MISCONF Errors writing to the {}: {reason}. What this connection has last asked for may or may not have \
+                 been stored: check before you try again. The connection is closed.",
+                if self.roles.cluster().is_some() { "log" } else { "AOF file" }
             ),
         }
     }

@@ -2,7 +2,7 @@
 //! done about a log that is shorter.
 
 use jetstream::Mark;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,8 +11,8 @@ use std::time::Duration;
 const WRITE_EVERY: Duration = Duration::from_millis(500);
 
 /// Where it is, in the data directory.
-pub(super) fn path(directory: &str) -> PathBuf {
-    Path::new(directory).join("log.mark")
+pub(super) fn path(directory: impl AsRef<Path>) -> PathBuf {
+    directory.as_ref().join("log.mark")
 }
 
 /// What is remembered, if anything is.
@@ -27,21 +27,37 @@ pub(super) fn keep(path: PathBuf, reached: impl Fn() -> Option<Mark> + Send + 's
 }
 
 fn write_changes(path: &Path, reached: impl Fn() -> Option<Mark>) {
-    let (mut written, mut has_failed) = (read(path), false);
+    let (mut written, mut told) = (read(path), None);
+    let mut lock = None;
     loop {
         let mark = reached();
         if let Some(new) = mark.filter(|_| mark != written) {
-            match write(path, &new) {
-                Ok(()) => (written, has_failed) = (mark, false),
-                Err(error) if !has_failed => {
-                    has_failed = true;
-                    tracing::warn!(%error, path = %path.display(), "what this server knows of the log cannot be remembered");
+            let done = own(path, &mut lock).and_then(|()| write(path, &new).map_err(|error| error.to_string()));
+            match done {
+                Ok(()) => (written, told) = (mark, None),
+                Err(reason) if told.as_ref() != Some(&reason) => {
+                    tracing::warn!(reason, path = %path.display(), "what this server knows of the log cannot be remembered");
+                    told = Some(reason);
                 }
                 Err(_) => {}
             }
         }
         std::thread::sleep(WRITE_EVERY);
     }
+}
+
+/// Makes sure that no other process writes the file. With two, the mark of one would go back to that of the other.
+fn own(path: &Path, lock: &mut Option<File>) -> Result<(), String> {
+    if lock.is_some() {
+        return Ok(());
+    }
+    let file = File::create(path.with_extension("mark.lock")).map_err(|error| error.to_string())?;
+    file.try_lock().map_err(|error| match error {
+        TryLockError::WouldBlock => "another server does that in the same directory: give each its own dir".to_owned(),
+        TryLockError::Error(error) => error.to_string(),
+    })?;
+    *lock = Some(file);
+    Ok(())
 }
 
 /// The file has the old mark or the new one, as a whole.
@@ -51,4 +67,20 @@ fn write(path: &Path, mark: &Mark) -> io::Result<()> {
     file.write_all(mark.line().as_bytes())?;
     file.sync_all()?;
     fs::rename(&new, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_process_writes_the_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, mut first, mut second) = (path(directory.path()), None, None);
+        own(&path, &mut first).unwrap();
+        own(&path, &mut first).unwrap();
+        assert!(own(&path, &mut second).unwrap_err().contains("give each its own dir"));
+        drop(first);
+        own(&path, &mut second).unwrap();
+    }
 }

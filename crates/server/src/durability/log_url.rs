@@ -2,8 +2,9 @@
 //! `journal::LogPlace`.
 
 use super::cluster::Cluster;
+use super::log_mark;
 use crate::platform::clock::SystemClock;
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use engine::Settings;
 use jetstream::NatsUrl;
 use journal::{Claim, DirectoryPlace, LogPlace};
@@ -76,6 +77,7 @@ impl LogUrl {
 
 /// The log in a directory, for the process that writes it.
 pub(crate) fn own_directory(path: &Path) -> Result<Arc<dyn LogPlace>> {
+    refuse_mark(path)?;
     let place =
         DirectoryPlace::create(path).with_context(|| format!("cannot create the directory {}", path.display()))?;
     place.acquire(Claim::IfFree)?;
@@ -90,7 +92,20 @@ pub(crate) fn shared_directory(path: &Path) -> Result<Arc<dyn LogPlace>> {
 }
 
 fn open(path: &Path) -> Result<DirectoryPlace> {
+    refuse_mark(path)?;
     DirectoryPlace::open(path).with_context(|| format!("cannot open the directory {}", path.display()))
+}
+
+/// An error if the data is not in a directory but in a log that others keep. Without it, a server that is started without its
+/// setting `log` would be empty, and a check would find nothing wrong.
+fn refuse_mark(path: &Path) -> Result<()> {
+    let mark = log_mark::path(path);
+    ensure!(
+        !mark.exists(),
+        "{} is of a server that keeps its data in a log on NATS, and has none itself: give log, or another dir",
+        path.display()
+    );
+    Ok(())
 }
 
 fn is_scheme(text: &str) -> bool {

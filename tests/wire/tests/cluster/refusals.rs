@@ -1,8 +1,9 @@
 //! What is wrong with NATS or the log is found, named and refused. Nothing starts empty.
 
 use std::fs;
+use std::process::Command;
 
-use wire::Connection;
+use wire::{Connection, binary};
 
 use crate::nats::{Nats, STREAM, role};
 use crate::process::{Holdfast, eventually, fail_to_start, ok};
@@ -177,6 +178,21 @@ fn a_server_makes_its_directory_and_remembers_the_log_there() {
     eventually("it writes", || Connection::open(server.address()).is_ok_and(|mut fresh| role(&mut fresh) == "master"));
     let mark = dir.path().join("data/log.mark");
     eventually("it remembers", || fs::read_to_string(&mark).is_ok_and(|line| line.starts_with("holdfast-log-mark 1 ")));
+    // Regression: two that shared it replaced each other's mark, and nobody knew.
+    let other = nats.begin_in(&dir, &[]);
+    eventually("it follows", || Connection::open(other.address()).is_ok_and(|mut fresh| role(&mut fresh) == "slave"));
+    ok(&mut Connection::open(server.address()).expect("it answers"), "SET a 1");
+    eventually("it is said", || dir.read("stderr").contains("give each its own dir"));
+    drop((server, other));
+    // Regression: without its log, a server began empty, and a check found all of it sound.
+    let data = dir.path().join("data");
+    for words in [&["check"] as &[&str], &["export"], &["--port", "0"]] {
+        let directory =
+            if words[0] == "--port" { vec!["--dir".as_ref(), data.as_os_str()] } else { vec![data.as_os_str()] };
+        let refused = Command::new(binary()).args(words).args(directory).output().expect("it runs");
+        let text = String::from_utf8_lossy(&refused.stderr).into_owned() + &String::from_utf8_lossy(&refused.stdout);
+        assert!(!refused.status.success() && text.contains("keeps its data in a log on NATS"), "{words:?}: {text}");
+    }
 }
 
 #[test]
