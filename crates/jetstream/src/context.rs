@@ -35,6 +35,8 @@ pub(crate) struct Context {
     pub(crate) seen: Seen,
     /// Snapshots of which a part could not be read. Others are tried first.
     pub(crate) unreadable: Mutex<BTreeSet<String>>,
+    /// Messages of others that are passed over.
+    pub(crate) skip: BTreeSet<Position>,
 }
 
 /// The last frame that was stored or read.

@@ -207,7 +207,15 @@ impl StreamFollower {
             Err(Damage::Gap { found, .. }) => {
                 return Err(ReadError::Forgotten { oldest: Sequence(found) });
             }
-            Err(damage) => return Err(self.damaged(damage)),
+            Err(damage) => {
+                // IMPORTANT: only what no writer of this log has put there. What follows goes on behind it.
+                if self.context.skip.contains(&position) && frame::is_misplaced(log, partition, position, message) {
+                    tracing::warn!(reason = %damage, "a message is passed over, as log-skip says");
+                    self.link.position = position;
+                    return Ok(());
+                }
+                return Err(self.damaged(damage));
+            }
         };
         let (epoch, first) = (frame.epoch, self.link.sequence.next());
         let mut next = first;
@@ -438,7 +446,7 @@ mod tests {
     use super::*;
     use crate::log::STOPS_AFTER_MS;
     use crate::simulation::World;
-    use crate::testing::{OWN_MS, Process, ToldTime, next, store};
+    use crate::testing::{OWN_MS, Process, ToldTime, next, store, take_snapshot};
     use journal::LogPlace;
     use std::time::Duration;
 
@@ -451,6 +459,46 @@ mod tests {
     /// Milliseconds.
     fn ms(number: u64) -> Duration {
         Duration::from_millis(number)
+    }
+
+    /// What another program has put into the stream stops everybody. Who is told of it reads on, and writes on behind it.
+    #[test]
+    fn messages_of_others_are_passed_over_if_they_are_listed_and_frames_are_not() {
+        let world = World::new(12, 4, 1000);
+        let opened = Process::begin(&world, 0, "a").write();
+        store(&opened, b"one");
+        world.publish(Ok(b"hello"));
+        let foreign = world.extent().last;
+        // A copy of a frame.
+        world.publish(Err(foreign - 1));
+        opened.log.append(b"never", OWN_MS);
+        world.advance(ms(10_000));
+        assert!(opened.log.failure().is_some(), "it is fenced");
+        let refusal = |skip: &[Position]| {
+            let process = Process::begin_skipping(&world, 1, "b", skip);
+            let refusal = process.try_follow().map(|_| ()).unwrap_err().to_string();
+            world.kill(1);
+            refusal
+        };
+        let (unlisted, half) = (refusal(&[]), refusal(&[foreign]));
+        assert!(unlisted.contains("it begins with \"hello\""), "{unlisted}");
+        assert!(half.contains("does not continue"), "{half}");
+        let all: Vec<Position> = (1..=foreign + 1).collect();
+        let process = Process::begin_skipping(&world, 1, "b", &all);
+        let opened = process.write();
+        store(&opened, b"two");
+        let mut follower = Process::begin_skipping(&world, 2, "c", &[foreign, foreign + 1]).place.read_live().unwrap();
+        let mut found = Vec::new();
+        while let Some(batch) = follower.next_batch().unwrap() {
+            found.push(batch.payload.to_vec());
+        }
+        assert_eq!(found, [b"one", b"two"], "frames are read, listed or not");
+        // When a snapshot has what is before, nobody has to be told any more.
+        take_snapshot(&opened, b"first");
+        store(&opened, b"three");
+        take_snapshot(&opened, b"second");
+        world.advance(ms(20));
+        Process::begin(&world, 3, "d").follow();
     }
 
     #[test]
@@ -631,7 +679,7 @@ mod tests {
         world.cut_off(1, ms(3000), false);
         for number in 0..3u8 {
             store(&opened, &[number]);
-            crate::testing::take_snapshot(&opened, &[number]);
+            take_snapshot(&opened, &[number]);
         }
         world.advance(ms(3500));
         let error = loop {

@@ -250,6 +250,17 @@ pub(crate) fn decode(
     Ok(Frame { kind, epoch, count, payload: bytes.slice(HEADER_LEN..body.len()), link })
 }
 
+/// True when no writer of this log has put a message at this position: it is of another program, or a copy of a frame that
+/// was made for another position.
+pub(crate) fn is_misplaced(log: LogId, partition: u32, position: Position, bytes: &[u8]) -> bool {
+    match check_alone(log, partition, position, bytes) {
+        Ok(_) => made_for(bytes) != position,
+        // It may be of a newer version.
+        Err(Damage::Foreign { .. }) => writer_of(log, bytes).is_none() || made_for(bytes) != position,
+        Err(_) => false,
+    }
+}
+
 /// What can be said of a message without the one before it: its kind and its checksum, if it is a whole frame of this log.
 fn check_alone(log: LogId, partition: u32, position: Position, bytes: &[u8]) -> Result<(Kind, u32), Damage> {
     let foreign = |detail: String| Damage::Foreign { position, detail };
@@ -274,9 +285,18 @@ fn check_alone(log: LogId, partition: u32, position: Position, bytes: &[u8]) -> 
     Ok((kind, crc))
 }
 
+/// The position that a frame was made for.
+fn made_for(bytes: &[u8]) -> Position {
+    u64_at(bytes, 40).wrapping_add(1)
+}
+
 /// The epoch and the time of a message that is looked at without the one before it.
 pub(crate) fn glance(log: LogId, partition: u32, position: Position, bytes: &[u8]) -> Result<(Epoch, u64), Damage> {
     check_alone(log, partition, position, bytes)?;
+    if made_for(bytes) != position {
+        let detail = format!("it is a copy of message {}. Another program writes to this stream", made_for(bytes));
+        return Err(Damage::Foreign { position, detail });
+    }
     Ok((Epoch(u32_at(bytes, 16)), u64_at(bytes, 64)))
 }
 
@@ -448,5 +468,24 @@ mod tests {
         assert!(matches!(read(&after_first, 2, &foreign), Damage::Foreign { .. }));
         let (partition, _) = encode(LOG, 1, &after_first, &contents(Kind::Batches, 1, 0, b""));
         assert!(matches!(read(&after_first, 2, &partition), Damage::Foreign { .. }));
+        // What may be passed over: others' messages, and copies of frames. Never a frame in its place, of a newer version too.
+        let (mut newer, mut broken) = (second[..second.len() - CRC_LEN].to_vec(), second.to_vec());
+        newer[4] = 200;
+        newer.extend_from_slice(&crc32c::crc32c(&newer).to_le_bytes());
+        *broken.last_mut().unwrap() ^= 1;
+        assert!(matches!(read(&after_first, 2, &newer.clone().into()), Damage::Foreign { .. }));
+        for (bytes, position, expected) in [
+            (&b"hello"[..], 2, true),
+            (&first, 2, true),
+            (&foreign, 2, true),
+            (&second, 3, true),
+            (&newer, 3, true),
+            (&second, 2, false),
+            (&another, 2, false),
+            (&newer, 2, false),
+            (&broken, 2, false),
+        ] {
+            assert_eq!(is_misplaced(LOG, 0, position, bytes), expected);
+        }
     }
 }

@@ -15,6 +15,7 @@ use journal::{
     ReadProgress, ReadSnapshot, Reading, RecoveryError, SnapshotInfo, StoredPart, Warning,
 };
 use parking_lot::Mutex;
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -38,6 +39,8 @@ pub struct Membership {
     pub timing: Timing,
     /// What this process remembers of the log from before it was started again.
     pub known: Option<Mark>,
+    /// Messages of others that are passed over.
+    pub skip: BTreeSet<Position>,
 }
 
 /// A log on a stream, as one process uses it.
@@ -52,7 +55,7 @@ impl StreamPlace {
         objects: Arc<dyn Objects>,
         time: Arc<dyn Time>,
     ) -> StreamPlace {
-        let Membership { name, log, partition, member, address, timing, known } = membership;
+        let Membership { name, log, partition, member, address, timing, known, skip } = membership;
         let known = known.filter(|known| known.log == log);
         let seen = Seen::nothing(stream.now_ns(), known);
         let context = Context {
@@ -70,6 +73,7 @@ impl StreamPlace {
             successor: Mutex::default(),
             kept_from: AtomicU64::new(crate::context::NOTHING_KEPT),
             unreadable: Mutex::default(),
+            skip,
         };
         StreamPlace { context: Arc::new(context) }
     }

@@ -702,7 +702,7 @@ mod tests {
         world.advance(Duration::from_millis(20));
         assert!(world.extent().first > 1);
         let old = |objects| -> Arc<dyn Objects> { Arc::new(OldList { objects, is_old: true.into() }) };
-        let reader = Process::begin_with(&world, 1, "b", old);
+        let reader = Process::begin_with(&world, 1, "b", &[], old);
         assert_eq!(read(&reader), (vec![3], 3));
     }
 

@@ -142,7 +142,12 @@ pub(crate) struct Process {
 impl Process {
     /// Begins on a machine, as the member of that name.
     pub(crate) fn begin(world: &Arc<World>, machine: usize, member: &str) -> Process {
-        Process::begin_with(world, machine, member, |objects| objects)
+        Process::begin_with(world, machine, member, &[], |objects| objects)
+    }
+
+    /// Like `begin`, and passes over these messages.
+    pub(crate) fn begin_skipping(world: &Arc<World>, machine: usize, member: &str, skip: &[Position]) -> Process {
+        Process::begin_with(world, machine, member, skip, |objects| objects)
     }
 
     /// Like `begin`, with another way to reach the objects.
@@ -150,11 +155,13 @@ impl Process {
         world: &Arc<World>,
         machine: usize,
         member: &str,
+        skip: &[Position],
         objects: impl FnOnce(Arc<dyn Objects>) -> Arc<dyn Objects>,
     ) -> Process {
         let (stream, time) = (SimulatedStream::begin(world, machine), Arc::new(Told::default()));
         let membership = Membership {
             known: None,
+            skip: skip.iter().copied().collect(),
             name: "test".into(),
             log: LOG,
             partition: 0,

@@ -413,6 +413,11 @@ impl Settings {
         self.flag(row::LOG_UNSAFE_SYNC)
     }
 
+    /// The messages of other programs in a replicated log that are passed over: their numbers, separated by commas.
+    pub fn log_skip(&self) -> Arc<str> {
+        self.text(row::LOG_SKIP)
+    }
+
     pub fn log_credentials(&self) -> Arc<str> {
         self.text(row::LOG_CREDENTIALS)
     }

@@ -79,6 +79,7 @@ pub const TABLE: &[Row] = &[
     integer("log-replicas", 1, 5, "3").immutable(),
     text("log-monitoring", "").immutable(),
     yes_no("log-unsafe-sync", "no").immutable(),
+    text("log-skip", "").immutable(),
     text("log-credentials", "").immutable(),
     text("log-nkey", "").immutable(),
     text("log-tls-ca-cert-file", "").immutable(),
@@ -362,6 +363,7 @@ pub mod row {
     pub const LOG_REPLICAS: usize = index_of("log-replicas");
     pub const LOG_MONITORING: usize = index_of("log-monitoring");
     pub const LOG_UNSAFE_SYNC: usize = index_of("log-unsafe-sync");
+    pub const LOG_SKIP: usize = index_of("log-skip");
     pub const LOG_CREDENTIALS: usize = index_of("log-credentials");
     pub const LOG_NKEY: usize = index_of("log-nkey");
     pub const LOG_TLS_CA_CERT_FILE: usize = index_of("log-tls-ca-cert-file");

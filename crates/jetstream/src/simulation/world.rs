@@ -329,6 +329,16 @@ impl World {
         self.inner.lock().stored.holes.insert(position);
     }
 
+    /// Another program puts a message at the end, or what it has read at a position.
+    pub fn publish(&self, message: Result<&'static [u8], Position>) {
+        let mut inner = self.inner.lock();
+        let message = match message {
+            Ok(bytes) => Bytes::from_static(bytes),
+            Err(position) => inner.stored.at(position).expect("it is stored").clone(),
+        };
+        inner.store(message);
+    }
+
     /// The names of all objects.
     pub fn objects(&self) -> Vec<String> {
         self.inner.lock().objects.keys().cloned().collect()

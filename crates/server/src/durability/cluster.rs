@@ -13,6 +13,7 @@ use jetstream::{
     Announcement, Member, Members, Membership, NatsLog, NatsOptions, NatsUrl, Requirements, StreamPlace, Timing,
 };
 use journal::LogPlace;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -41,6 +42,7 @@ impl Cluster {
             address: address(&log, settings).line(),
             timing: Timing::DEFAULT,
             known,
+            skip: skipped(&settings.log_skip())?,
         };
         let place = Arc::new(StreamPlace::new(membership, log.stream(), log.objects(), clock.clone()));
         Ok(Arc::new(Cluster { members: log.members(), log, place }))
@@ -190,6 +192,15 @@ fn address(log: &NatsLog, settings: &Settings) -> Address {
         _ => log.local_address().map_or_else(|| HOST.to_owned(), |address| address.to_string()),
     };
     Address { host, port: settings.announced_port(), sentinel_port: settings.sentinel_port() }
+}
+
+/// The messages that are passed over, by `log-skip`.
+fn skipped(listed: &str) -> Result<BTreeSet<u64>> {
+    let numbers = listed.split([',', ' ']).filter(|number| !number.is_empty());
+    let numbers = numbers.map(|number| number.parse().ok().filter(|number| *number > 0));
+    numbers
+        .collect::<Option<_>>()
+        .with_context(|| format!("log-skip is a list of numbers of messages, and not '{listed}'"))
 }
 
 /// How the settings say that NATS is reached, and what it has to be like.

@@ -27,6 +27,18 @@ fn a_foreign_message_stops_all_servers() {
         says(&server.stderr(), &["is not of this log", "it begins with \"hello\"", "this server stops"]);
     }
     says(&nats.refuse(&[]).stderr, &["is not of this log", "Another program writes to this stream"]);
+    // The way back.
+    let number: u64 =
+        answer.split("\"seq\":").nth(1).and_then(|rest| rest.split([',', '}']).next()?.trim().parse().ok()).unwrap();
+    says(&nats.refuse(&["--log-skip", "12,x"]).stderr, &["log-skip is a list of numbers of messages"]);
+    let skip = ["--log-skip", &format!("{number}")];
+    let writer = nats.writer(&skip);
+    let mut connection = writer.connect();
+    assert_eq!(connection.run("GET a").text(), "1");
+    ok(&mut connection, "SET a 2");
+    let follower = nats.follower(&writer, &skip);
+    assert_eq!(follower.connect().run("GET a").text(), "2");
+    says(&nats.refuse(&[]).stderr, &["is not of this log"]);
 }
 
 #[test]

@@ -124,6 +124,7 @@ impl Server {
         let clock = Arc::new(clock);
         let membership = Membership {
             known: None,
+            skip: Default::default(),
             name: "nats://simulated/log".into(),
             log: LogId(1),
             partition: 0,
