@@ -226,6 +226,37 @@ fn a_deadline_that_is_given_while_nats_is_gone_is_counted_from_then() {
     }
 }
 
+/// Only a follower that the writer knows may ask for the log.
+#[test]
+fn a_stranger_does_not_get_the_log() {
+    let Some(nats) = Nats::start() else { return };
+    let writer = nats.writer(&[]);
+    let _follower = nats.follower(&writer, &[]);
+    for stranger in ["", "nobody", "\u{7f}", &"x".repeat(10_000)] {
+        nats.tell("holdfast.orders.requests", stranger);
+    }
+    // A hand-over takes a hundredth of it.
+    thread::sleep(Duration::from_secs(1));
+    let mut at_writer = writer.connect();
+    assert_eq!(role(&mut at_writer), "master");
+    ok(&mut at_writer, "SET a 1");
+    assert_eq!(nats.kinds().matches('e').count(), 1, "it is the same writer");
+}
+
+/// NATS has no room: it is said why nothing is stored, and writes go on when there is.
+#[test]
+fn what_nats_refuses_is_told() {
+    let Some(nats) = Nats::start_with("sync_interval: always, max_file_store: 4MB") else { return };
+    let writer = nats.writer(&[]);
+    let (mut at_writer, value) = (writer.connect(), vec![b'x'; 500_000]);
+    for number in 0..20 {
+        at_writer.queue(&[b"SET".as_slice(), format!("key:{number}").as_bytes(), &value]);
+    }
+    at_writer.flush();
+    eventually("it is told", || writer.stderr().contains("the log has not stored a frame: it is sent again"));
+    assert!(writer.stderr().contains("insufficient"), "{}", writer.stderr());
+}
+
 fn read_to_end(connection: &mut Connection) -> Vec<Reply> {
     let mut replies = Vec::new();
     loop {

@@ -209,6 +209,16 @@ impl Nats {
         }
     }
 
+    /// Sends a message, and waits until NATS has read it.
+    pub(crate) fn tell(&self, subject: &str, payload: &str) {
+        let mut socket = TcpStream::connect(self.address).expect("NATS listens");
+        let hello = "CONNECT {\"verbose\":false,\"pedantic\":false}\r\n";
+        let message = format!("{hello}PUB {subject} {}\r\n{payload}\r\nPING\r\n", payload.len());
+        socket.write_all(message.as_bytes()).expect("NATS reads");
+        let answers = BufReader::new(socket).lines().map(|line| line.expect("NATS answers"));
+        assert!(answers.take_while(|line| line != "PONG").all(|line| !line.starts_with("-ERR")));
+    }
+
     /// The id of the log.
     pub(crate) fn log_id(&self) -> String {
         let info = self.ask(&format!("$JS.API.STREAM.INFO.{STREAM}"), "");

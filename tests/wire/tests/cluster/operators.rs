@@ -122,6 +122,9 @@ fn the_status_of_a_cluster() {
     let alone = status(&[]);
     assert_eq!(alone.status.code(), Some(1));
     assert!(printed(&alone).contains("WRONG: no server uses this log"), "{}", printed(&alone));
+    nats.ask("$JS.API.STREAM.DELETE.OBJ_HOLDFAST_orders", "");
+    let bucket = printed(&status(&[]));
+    assert!(bucket.contains("WRONG: the bucket HOLDFAST_orders of the snapshots is gone"), "{bucket}");
     nats.ask(&nats.subject(), "hello");
     let foreign = printed(&status(&[]));
     assert!(foreign.contains("is not of this log: it begins with \"hello\""), "{foreign}");

@@ -69,6 +69,23 @@ fn a_follower_that_is_overtaken_by_a_purge_loads_anew() {
     same_digest(&mut at_writer, &mut follower.connect());
 }
 
+/// Regression: it hid all that came behind it, and no server could start.
+#[test]
+fn a_message_in_the_bucket_that_is_no_object_is_passed_over() {
+    let Some(nats) = Nats::start() else { return };
+    let writer = nats.writer(&[]);
+    let mut at_writer = writer.connect();
+    furnish(&mut at_writer, true);
+    let stored = nats.ask("$O.HOLDFAST_orders.M.bm9uZQ==", "hello");
+    assert!(stored.contains("\"seq\":"), "{stored}");
+    save(&mut at_writer);
+    save(&mut at_writer);
+    eventually("the log is purged", || nats.state("first_seq") > 1);
+    let follower = nats.follower(&writer, &[]);
+    same_digest(&mut at_writer, &mut follower.connect());
+    assert!(follower.stderr().contains("a message that tells of no object"), "{}", follower.stderr());
+}
+
 /// The only snapshot has lost a block, and nothing of the log is purged yet.
 #[test]
 fn without_a_whole_snapshot_the_whole_log_is_read() {
