@@ -84,6 +84,8 @@ pub struct Client {
     pub user: Option<Arc<User>>,
     /// It has proved who it is, or did not have to when it connected.
     pub authenticated: bool,
+    /// Until when it may not try another password in a transaction.
+    pub no_guess_until_ms: u64,
     /// The generation of users in which it was found to have all rights: while that lasts, nothing is checked.
     pub free_pass: AtomicU64,
     /// The rights of its user, and the generation of the users in which they were read: while that lasts, they are its rights.
@@ -157,6 +159,7 @@ impl Client {
             protocol: Protocol::Resp2,
             user: None,
             authenticated,
+            no_guess_until_ms: 0,
             free_pass: AtomicU64::new(0),
             seen_rights: RefCell::new(None),
             reply_mode: ReplyMode::On,
@@ -308,7 +311,8 @@ impl Client {
         let fresh = Client::new(self.handle.clone(), authenticated);
         let reply_mode = if self.reply_mode == ReplyMode::Skipping { ReplyMode::Skipping } else { ReplyMode::On };
         let (depends_on, last_batch, tally) = (self.depends_on, self.last_batch, self.tally);
-        *self = Client { last_command: self.last_command, reply_mode, depends_on, last_batch, tally, ..fresh };
+        let (last_command, no_guess_until_ms) = (self.last_command, self.no_guess_until_ms);
+        *self = Client { last_command, no_guess_until_ms, reply_mode, depends_on, last_batch, tally, ..fresh };
         self.handle.reset();
     }
 }

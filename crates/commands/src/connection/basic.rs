@@ -104,8 +104,16 @@ fn pass_login(cx: &mut ServerCx<'_>) -> CommandResult {
 
 /// Makes the client that user, if the password is right. A wrong one is counted and logged. An error if the user has as
 /// many clients as it may have.
+///
+/// In a transaction the error for a wrong one cannot be late. So there is only one guess in that time; outside of the
+/// transaction a right password is accepted at once.
 fn log_in(cx: &mut ServerCx<'_>, name: &[u8], password: &[u8]) -> Result<bool, CommandError> {
     let engine = cx.engine;
+    if !may_wait(cx) && cx.now_ms < cx.client.no_guess_until_ms {
+        return Err(CommandError::fixed(
+            "ERR a password was wrong in a transaction of this connection just now: AUTH outside of a transaction",
+        ));
+    }
     match engine.acl.authenticate(name, password) {
         Some(user) => {
             cx.client.become_user(user)?;
@@ -114,6 +122,9 @@ fn log_in(cx: &mut ServerCx<'_>, name: &[u8], password: &[u8]) -> Result<bool, C
         }
         None => {
             cx.client.handle.wrong_passwords.fetch_add(1, Relaxed);
+            if !may_wait(cx) {
+                cx.client.no_guess_until_ms = cx.now_ms + delay_ms(&cx.client.handle);
+            }
             let context = if cx.client.transaction.is_some() { Context::Multi } else { Context::TopLevel };
             let (line, len_max) =
                 ((engine.procedures.describe_client)(engine, &cx.client.handle), engine.settings.acllog_max_len());

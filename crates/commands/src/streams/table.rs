@@ -71,7 +71,7 @@ pub(super) const COMMANDS: &[Command] = &[
             arg::integer("entries_added").after("ENTRIESADDED").since("7.0.0").optional(),
             arg::string("max_deleted_entry_id").after("MAXDELETEDID").since("7.0.0").optional(),
         ]),
-    write("xreadgroup", at_least(7), keys_after("STREAMS", 4).half().read().found_by(|request| read::keys(request, KeyFlags::CHANGE)), read::xreadgroup)
+    write("xreadgroup", at_least(7), keys_after("STREAMS", 4).half().read().found_by(|request| read::keys(request, KeyFlags::READ)), read::xreadgroup)
         .flag(Flags::BLOCKING)
         .doc("5.0.0", "Delivers new entries to a consumer of a group, or its pending ones; can wait for some.")
         .complexity("O(N) for N entries that are returned")

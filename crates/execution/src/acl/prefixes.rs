@@ -46,7 +46,7 @@ impl Prefixes {
         Prefixes { by_right: Box::new(std::array::from_fn(table)) }
     }
 
-    /// True when one of them gives a right to a key.
+    /// True when one of them gives a right to a key. None does to the empty one: as in Redis, `*` is at least one byte there.
     #[inline]
     pub(super) fn allow(&self, key: &[u8], right: KeyRight) -> bool {
         self.by_right[usize::from(right.bits()) % RIGHTS].covers(key)
@@ -76,7 +76,7 @@ impl Table {
 
     #[inline]
     fn covers(&self, mut key: &[u8]) -> bool {
-        let Some(mut node) = self.nodes.first() else { return false };
+        let Some(mut node) = self.nodes.first().filter(|_| !key.is_empty()) else { return false };
         loop {
             let Some(rest) = key.strip_prefix(&*node.literal) else { return false };
             if node.is_end {
@@ -145,7 +145,8 @@ mod tests {
             let prefixes = Prefixes::new(patterns.iter().map(|(right, text)| (*right, &**text)));
             for _ in 0..50 {
                 let (key, needed) = (word(&mut random), KeyRight::from_bits_truncate(random.below(RIGHTS) as u8));
-                let expected = patterns.iter().any(|(right, text)| right.contains(needed) && key.starts_with(text));
+                let gives = |(right, text): &(KeyRight, Vec<u8>)| right.contains(needed) && key.starts_with(text);
+                let expected = !key.is_empty() && patterns.iter().any(gives);
                 assert_eq!(prefixes.allow(&key, needed), expected, "{key:?} {needed:?} {patterns:?}");
             }
         }

@@ -34,7 +34,8 @@ impl KeyPattern {
 
     fn matches(&self, key: &[u8]) -> bool {
         match self.literal_prefix() {
-            Some(literal) => key.starts_with(literal),
+            // As in Redis, `*` is at least one byte for a key: only `~*`, which stands for all keys, allows the empty one.
+            Some(literal) => key.starts_with(literal) && !key.is_empty(),
             None => self.pattern.matches(key),
         }
     }

@@ -10,6 +10,24 @@ fn library(name: &str, function: &str, body: &str) -> String {
     quote(code.as_bytes())
 }
 
+/// Regressions: XREADGROUP needed the right to write, and `%R~*` gave a right to the empty key.
+#[test]
+fn rights_to_groups_and_to_the_empty_key_are_those_of_redis() {
+    let Some(mut own) = Own::start(&[]) else { return };
+    ok(&mut own.admin, "XGROUP CREATE s g $ MKSTREAM");
+    let mut reader = own.user("reader", "%R~s* +@all");
+    allowed(&mut reader, "XREADGROUP GROUP g c STREAMS s >");
+    denied(&mut reader, "XACK s g 1-1");
+    for (rules, may_read) in [("%R~*", false), ("%RW~*", false), ("~**", false), ("~* ", true)] {
+        let mut user = own.user(&format!("u{}", rules.trim().len()), &format!("resetkeys {rules} +@all"));
+        match may_read {
+            true => allowed(&mut user, "GET \"\""),
+            false => denied(&mut user, "GET \"\""),
+        }
+        allowed(&mut user, "GET a");
+    }
+}
+
 /// The hook of a session that expires runs with all rights.
 #[test]
 fn functions_that_hooks_call_are_changed_only_by_who_may_set_hooks() {

@@ -35,6 +35,35 @@ fn a_client_is_whoever_it_proves_to_be() {
     assert_eq!(client.run("AUTH bob whatever").to_string(), WRONG);
 }
 
+/// Regression: the error for a wrong password cannot be late in a transaction, and guesses there were as fast as any request.
+#[test]
+fn a_transaction_has_one_guess() {
+    let Some(mut own) = Own::start(&[]) else { return };
+    own.set("boss", "~* +@all");
+    let mut client = own.user("bob", "~* +@all");
+    for guesses in
+        [["AUTH boss 1", "AUTH boss 2", "AUTH boss pw"], ["HELLO 2 AUTH boss 1", "AUTH boss 2", "HELLO 2 AUTH boss pw"]]
+    {
+        ok(&mut client, "MULTI");
+        guesses.iter().for_each(|guess| assert_eq!(client.run(guess).to_string(), "+QUEUED"));
+        let replies = client.run("EXEC");
+        let replies: Vec<String> = replies.items().iter().map(ToString::to_string).collect();
+        assert_eq!(replies[0], WRONG);
+        for unlooked in &replies[1..] {
+            assert!(unlooked.starts_with("-ERR a password was wrong in a transaction"), "{unlooked}");
+        }
+        assert_eq!(client.run("ACL WHOAMI").text(), "bob");
+        // The right one is not refused.
+        ok(&mut client, "AUTH boss pw");
+        ok(&mut client, "AUTH bob pw");
+        // The time of the guess is over, at the latest.
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    ok(&mut client, "MULTI");
+    client.run("AUTH boss pw");
+    assert_eq!(client.run("EXEC").to_string(), "[+OK]");
+}
+
 #[test]
 fn requirepass_is_the_password_of_the_default_user() {
     let Some(mut own) = Own::start(&[]) else { return };
