@@ -87,6 +87,11 @@ impl Cluster {
         });
     }
 
+    /// The epoch of the last frame that was read.
+    pub(super) fn epoch(&self) -> u32 {
+        self.place.progress().epoch
+    }
+
     /// Asks the writer for the log. Without an answer it is taken when the writer has been silent for long enough.
     pub(super) fn ask_for_log(&self) {
         if let Err(reason) = self.log.ask_for_log(ANSWERS_WITHIN) {

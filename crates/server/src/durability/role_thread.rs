@@ -64,8 +64,18 @@ pub(crate) struct RoleThread {
     pub(crate) reloaded_at: Cell<Option<Instant>>,
     /// No client is connected that has passed the gates before data began to load.
     pub(crate) has_dropped_clients: Cell<bool>,
-    /// A client has asked this follower to take over when its turn comes: the number of its request, and until when.
-    pub(crate) promotion: Cell<Option<(u64, Instant)>>,
+    /// A client has asked this follower to take over when its turn comes.
+    pub(crate) promotion: Cell<Option<Promotion>>,
+}
+
+/// A request to take over.
+#[derive(Clone, Copy)]
+pub(crate) struct Promotion {
+    number: u64,
+    /// When it is given up.
+    until: Instant,
+    /// The epoch of the writer that was asked for the log.
+    epoch: u32,
 }
 
 /// How the log is taken over.
@@ -222,7 +232,7 @@ impl RoleThread {
                     Err(kept) => follower = kept,
                 }
             }
-            self.end_late_promotion();
+            self.go_on_with_promotion();
             if applied.batches > 0 {
                 applied_at = Instant::now();
             }
@@ -284,11 +294,8 @@ impl RoleThread {
     ) -> Result<Next, Box<dyn Follower>> {
         let (number, manner) = match order {
             Order::Promote { number } if self.place.elects() => {
-                // Its lease protects what the writer answers: it is asked for the log, or has to be silent for long enough.
-                if let Some(cluster) = self.keeper.roles.cluster() {
-                    cluster.ask_for_log();
-                }
-                self.promotion.set(Some((number, Instant::now() + PROMOTED_WITHIN)));
+                let until = Instant::now() + PROMOTED_WITHIN;
+                self.promotion.set(Some(Promotion { number, until, epoch: self.ask_writer() }));
                 return Err(follower);
             }
             Order::Promote { number } => (Some(number), Manner::AskThenForce),
@@ -347,20 +354,34 @@ impl RoleThread {
             tracing::error!(error = format_args!("{error:#}"), "this server cannot write");
         }
         let next = if result.is_ok() { Next::Write } else { Next::Reload };
-        if let Some((number, _)) = self.promotion.take() {
+        if let Some(Promotion { number, .. }) = self.promotion.take() {
             self.keeper.roles.finish(number, result.map_err(|error| format!("{error:#}")));
             self.keeper.notify_workers();
         }
         Ok(next)
     }
 
-    /// Tells a client that this server did not take over in time.
-    fn end_late_promotion(&self) {
-        if let Some((number, _)) = self.promotion.get().filter(|(_, until)| Instant::now() > *until) {
+    /// Asks the writer of a log that elects one for it. Its lease protects what it answers: it hands the log over, or has to
+    /// be silent for long enough. Returns its epoch.
+    fn ask_writer(&self) -> u32 {
+        let Some(cluster) = self.keeper.roles.cluster() else { return 0 };
+        let epoch = cluster.epoch();
+        cluster.ask_for_log();
+        epoch
+    }
+
+    /// Goes on with a promotion that has begun: a new writer is asked as well. Tells a client that this server did not take
+    /// over in time.
+    fn go_on_with_promotion(&self) {
+        let Some(promotion) = self.promotion.get() else { return };
+        if Instant::now() > promotion.until {
             self.promotion.set(None);
             let why = "the writer goes on: it did not hand the log over";
-            self.keeper.roles.finish(number, Err(why.to_owned()));
+            self.keeper.roles.finish(promotion.number, Err(why.to_owned()));
             self.keeper.notify_workers();
+        } else if self.keeper.roles.cluster().is_some_and(|cluster| cluster.epoch() != promotion.epoch) {
+            // Another server was told the same, and was first.
+            self.promotion.set(Some(Promotion { epoch: self.ask_writer(), ..promotion }));
         }
     }
 

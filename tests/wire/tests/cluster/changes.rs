@@ -226,6 +226,27 @@ fn a_deadline_that_is_given_while_nats_is_gone_is_counted_from_then() {
     }
 }
 
+/// Regression: the second one waited for a writer that was none any more.
+#[test]
+fn two_followers_that_are_told_to_take_over_both_do() {
+    let Some(nats) = Nats::start() else { return };
+    let writer = nats.writer(&[]);
+    let followers = [nats.follower(&writer, &[]), nats.follower(&writer, &[])];
+    let mut connections = followers.each_ref().map(|follower| follower.connect());
+    eventually("they know each other", || connections.iter_mut().all(|each| info::<u32>(each, "members") == 3));
+    for connection in &mut connections {
+        connection.queue_line("REPLICAOF NO ONE");
+        connection.flush();
+    }
+    for connection in &mut connections {
+        assert_eq!(connection.read().to_string(), "+OK");
+    }
+    assert_eq!(nats.kinds().matches('e').count(), 3, "one after the other");
+    let writes = |connection: &mut Connection| role(connection) == "master";
+    eventually("one writes", || connections.iter_mut().filter_map(|each| writes(each).then_some(())).count() == 1);
+    assert_eq!(role(&mut writer.connect()), "slave");
+}
+
 /// Only a follower that the writer knows may ask for the log.
 #[test]
 fn a_stranger_does_not_get_the_log() {
