@@ -65,6 +65,30 @@ fn servers_share_a_log_over_tls_with_a_key() {
     assert_eq!(at_follower.run("MGET a b").to_string(), "[\"1\", \"2\"]");
 }
 
+/// Accounts that an operator has signed, and a user that an account has.
+#[test]
+fn servers_share_a_log_with_credentials() {
+    let Some(nats) = Nats::start_secured(|dir| {
+        fs::write(dir.path().join("user.creds"), include_str!("credentials/user.creds")).expect("a file");
+        include_str!("credentials/accounts.conf").to_owned()
+    }) else {
+        return;
+    };
+    let (url, monitoring, credentials) = (nats.url(), nats.monitoring(), nats.path("user.creds"));
+    let flags =
+        ["--log", &url, "--log-monitoring", &monitoring, "--log-replicas", "1", "--enable-debug-command", "yes"];
+    let refused = fail_to_start(&flags, &[]);
+    assert!(refused.code == Some(1) && refused.stderr.contains("authorization violation"), "{}", refused.stderr);
+    let flags = [&flags[..], &["--log-credentials", &credentials]].concat();
+    let writer = Holdfast::start(&flags).expect("it was asked before");
+    let mut at_writer = writer.connect();
+    eventually("it writes", || role(&mut at_writer) == "master");
+    ok(&mut at_writer, "SET a 1");
+    ok(&mut at_writer, "SAVE");
+    let follower = Holdfast::start(&flags).expect("it was asked before");
+    same_digest(&mut at_writer, &mut follower.connect());
+}
+
 #[test]
 fn who_may_not_is_refused_at_once() {
     let Some(nats) = secured() else { return };
