@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Parser;
-use crash::cluster::{Plan, run};
+use crash::cluster::{Plan, can_separate, run};
 
 /// Breaks a cluster under load, and checks that nothing acknowledged is lost, nothing refused happens, and no answer is old.
 #[derive(Parser)]
@@ -44,6 +44,10 @@ struct Args {
     #[arg(long)]
     fresh: bool,
 
+    /// All processes share the loopback of this machine, also where each could have a network of its own
+    #[arg(long)]
+    no_cables: bool,
+
     /// The holdfast binary
     #[arg(long, value_name = "PATH", env = "HOLDFAST_BIN")]
     server: PathBuf,
@@ -72,6 +76,7 @@ fn main() -> ExitCode {
         long: args.long,
         keeps_going: args.keep_going,
         fresh: args.fresh,
+        cables: !args.no_cables && can_separate(),
     };
     println!("a round again: --seed SEED --rounds 1, with the same options");
     if run(&plan) == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }

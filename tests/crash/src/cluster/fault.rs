@@ -58,6 +58,10 @@ pub(crate) enum Kind {
         links: Links,
         passage: Passage,
     },
+    /// The cables of processes are pulled: packets are lost, and nobody is told.
+    Unplugged {
+        targets: Vec<Target>,
+    },
     Slow {
         links: Links,
         delay_ms: u64,
@@ -94,6 +98,7 @@ pub(crate) struct Fault {
 pub(crate) struct Means {
     pub(crate) clocks: bool,
     pub(crate) disks: bool,
+    pub(crate) cables: bool,
     /// Faults last as long as they would in production: NATS is gone for a minute.
     pub(crate) long: bool,
 }
@@ -111,7 +116,7 @@ impl Kind {
             Kind::Processes { blow: Blow::Pause, .. } => "pause",
             Kind::Processes { blow: Blow::Restart, .. } => "restart",
             Kind::AllNatsGone => "all-nats-gone",
-            Kind::Partition { .. } => "partition",
+            Kind::Partition { .. } | Kind::Unplugged { .. } => "partition",
             Kind::Slow { .. } => "slow",
             Kind::Acknowledgements(_) => "acknowledgements",
             Kind::Clock { .. } => "clock",
@@ -148,6 +153,7 @@ impl Fault {
             match Kind::draw(random) {
                 Kind::Clock { .. } if !means.clocks => {}
                 Kind::FullDisk if !means.disks => {}
+                Kind::Unplugged { .. } if !means.cables => {}
                 kind => break kind,
             }
         };
@@ -173,8 +179,7 @@ impl Kind {
             _ => Links::Of(target),
         };
         match random.below(100) {
-            0..48 => {
-                let blow = random.pick(&[Blow::Kill, Blow::Kill, Blow::Pause, Blow::Pause, Blow::Restart]);
+            number @ 0..52 => {
                 let mut targets = vec![target];
                 if random.one_in(3) {
                     let second = random.pick(TARGETS);
@@ -182,10 +187,11 @@ impl Kind {
                         targets.push(second);
                     }
                 }
-                Kind::Processes { targets, blow }
+                let blow = random.pick(&[Blow::Kill, Blow::Kill, Blow::Pause, Blow::Pause, Blow::Restart]);
+                if number < 40 { Kind::Processes { targets, blow } } else { Kind::Unplugged { targets } }
             }
-            48..53 => Kind::AllNatsGone,
-            53..69 => Kind::Partition { links, passage: random.pick(&[Passage::Cut, Passage::Silent]) },
+            52..57 => Kind::AllNatsGone,
+            57..69 => Kind::Partition { links, passage: random.pick(&[Passage::Cut, Passage::Silent]) },
             69..75 => Kind::Slow { links, delay_ms: 5 + random.below(200) as u64 },
             75..82 => Kind::Acknowledgements(random.pick(&[Acks::Drop, Acks::Drop, Acks::Repeat])),
             82..88 => {

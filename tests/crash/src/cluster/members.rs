@@ -4,13 +4,14 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use wire::Reply;
 
+use super::hosts::Host;
 use super::nats::{LOG, Nats};
 use super::network::{Network, Party};
 use super::pace::Pace;
@@ -18,7 +19,6 @@ use super::process::{Leash, Process, Signal};
 use crate::connection::{Connection, Outcome, Trouble};
 use crate::observe::server_ms;
 use crate::request::now_ms;
-use crate::server::free_address;
 
 /// A server that is not paused answers within this.
 const SOON: Duration = Duration::from_millis(700);
@@ -32,6 +32,7 @@ pub(crate) struct Members {
 }
 
 struct Member {
+    host: Host,
     address: SocketAddr,
     dir: PathBuf,
     arguments: Vec<String>,
@@ -55,7 +56,7 @@ impl Members {
     pub(crate) fn new(
         binary: &Path,
         faketime: Option<&Path>,
-        count: usize,
+        places: Vec<Host>,
         work: &Path,
         nats: &Nats,
         network: &mut Network,
@@ -63,10 +64,10 @@ impl Members {
     ) -> Members {
         let monitoring: Vec<String> =
             nats.servers.iter().map(|server| format!("http://{}", server.monitoring)).collect();
-        let servers = (0..count).map(|number| {
+        let servers = places.into_iter().enumerate().map(|(number, host)| {
             let dir = work.join(format!("holdfast{number}"));
             fs::create_dir_all(&dir).expect("cannot create a directory");
-            let address = free_address();
+            let address = host.address(6379);
             let links: Vec<String> = (0..nats.servers.len())
                 .map(|peer| network.link(Party::Holdfast(number), Party::Nats(peer), nats.servers[peer].address))
                 .map(|address| address.to_string())
@@ -78,12 +79,13 @@ impl Members {
                 ("--log", format!("nats://{}/{LOG}", links.join(","))),
                 ("--log-monitoring", monitoring.join(",")),
                 ("--enable-debug-command", "yes".into()),
+                ("--protected-mode", "no".into()),
                 ("--auto-aof-rewrite-percentage", "100".into()),
                 ("--auto-aof-rewrite-min-size", "4194304".into()),
                 ("--threads", "2".into()),
             ];
             let arguments = arguments.into_iter().flat_map(|(flag, value)| [flag.to_owned(), value]).collect();
-            Member { address, dir, arguments, process: None, starts: 0 }
+            Member { host, address, dir, arguments, process: None, starts: 0 }
         });
         let servers = servers.collect();
         Members { binary: binary.into(), leash: leash.clone(), faketime: faketime.map(Into::into), servers }
@@ -102,7 +104,7 @@ impl Members {
         if server.process.is_some() {
             return;
         }
-        let mut command = Command::new(&self.binary);
+        let mut command = server.host.command(&self.binary);
         command.args(&server.arguments);
         if let Some(library) = &self.faketime {
             let clock = server.dir.join("clock");

@@ -2,12 +2,13 @@
 //! after each fault and during it, that nothing acknowledged is lost, nothing refused has happened, and nothing that the
 //! writer answers is old.
 //!
-//! The way through: [`run()`] goes from round to round; a `fault` is drawn from the seed of a round; `network`, `nats`, `members`
-//! and `process` are what can break; the clients of the crash test load whichever server writes, beside `witness`, `appends`
+//! The way through: [`run()`] goes from round to round; a `fault` is drawn from the seed of a round; `hosts`, `network`, `nats`,
+//! `members` and `process` are what can break; the clients of the crash test load whichever server writes, beside `witness`, `appends`
 //! and `waiters`.
 
 mod appends;
 mod fault;
+mod hosts;
 mod members;
 mod nats;
 mod network;
@@ -23,6 +24,7 @@ use std::time::Instant;
 
 use wire::Random;
 
+pub use hosts::can_separate;
 pub(crate) use members::Addresses;
 pub(crate) use pace::Pace;
 use round::{Cluster, Verdict};
@@ -46,6 +48,8 @@ pub struct Plan {
     pub keeps_going: bool,
     /// Each round has a cluster of its own.
     pub fresh: bool,
+    /// Each process has a network of its own, and a cable that can be pulled.
+    pub cables: bool,
 }
 
 /// Runs the plan. Returns how many rounds failed; what they left is kept.

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 
 use wire::Random;
 
+use super::hosts::{Host, Hosts};
 use super::network::{Network, Party};
 use super::process::{Leash, Process, Signal};
-use crate::server::free_address;
 
 /// How many servers there are; each keeps every message.
 pub(crate) const SERVERS: usize = 3;
@@ -32,6 +32,7 @@ pub(crate) struct Nats {
 }
 
 pub(crate) struct NatsServer {
+    host: Host,
     pub(crate) address: SocketAddr,
     pub(crate) monitoring: SocketAddr,
     dir: PathBuf,
@@ -42,15 +43,24 @@ pub(crate) struct NatsServer {
 
 impl Nats {
     /// Makes the files of the servers, and starts none.
-    pub(crate) fn new(binary: &Path, work: &Path, network: &mut Network, leash: &Arc<Leash>) -> Nats {
-        let routes: Vec<SocketAddr> = (0..SERVERS).map(|_| free_address()).collect();
+    pub(crate) fn new(
+        binary: &Path,
+        work: &Path,
+        hosts: &mut Hosts,
+        network: &mut Network,
+        leash: &Arc<Leash>,
+    ) -> Result<Nats, String> {
+        let places =
+            (0..SERVERS).map(|number| hosts.add(Party::Nats(number))).collect::<Result<Vec<Host>, String>>()?;
+        let routes: Vec<SocketAddr> = places.iter().map(|host| host.address(6222)).collect();
         let mut servers = Vec::new();
         for number in 0..SERVERS {
             let dir = work.join(format!("nats{number}"));
             fs::create_dir_all(dir.join("store")).expect("cannot create a directory");
             let small_disk = (number == SERVERS - 1).then(|| dir.join("store")).filter(|store| mount(store));
-            let server =
-                NatsServer { address: free_address(), monitoring: free_address(), dir, small_disk, process: None };
+            let host = places[number].clone();
+            let (address, monitoring) = (host.address(4222), host.address(8222));
+            let server = NatsServer { host, address, monitoring, dir, small_disk, process: None };
             let peers = (0..SERVERS)
                 .filter(|peer| *peer != number)
                 .map(|peer| format!("nats://{}", network.link(Party::Nats(number), Party::Nats(peer), routes[peer])));
@@ -69,13 +79,13 @@ impl Nats {
             fs::write(server.dir.join("nats.conf"), config).expect("cannot write a configuration");
             servers.push(server);
         }
-        Nats { binary: binary.into(), leash: leash.clone(), servers }
+        Ok(Nats { binary: binary.into(), leash: leash.clone(), servers })
     }
 
     pub(crate) fn start(&mut self, number: usize) {
         let server = &mut self.servers[number];
         if server.process.is_none() {
-            let mut command = Command::new(&self.binary);
+            let mut command = server.host.command(&self.binary);
             command.arg("-c").arg(server.dir.join("nats.conf"));
             server.process = Some(Process::start(command, &server.dir.join("nats.log"), &self.leash));
         }

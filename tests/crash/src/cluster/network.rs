@@ -34,8 +34,9 @@ pub(crate) enum Acks {
     Repeat = 2,
 }
 
-#[derive(Default)]
 pub(crate) struct Network {
+    /// Where links listen.
+    at: Ipv4Addr,
     links: Vec<Link>,
 }
 
@@ -59,9 +60,13 @@ struct State {
 }
 
 impl Network {
+    pub(crate) fn new(at: Ipv4Addr) -> Network {
+        Network { at, links: Vec::new() }
+    }
+
     /// Adds a link and returns where `from` has to connect to reach `to`, which listens at `target`.
     pub(crate) fn link(&mut self, from: Party, to: Party, target: SocketAddr) -> SocketAddr {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+        let listener = TcpListener::bind((self.at, 0)).expect("a port is free");
         let address = listener.local_addr().expect("a bound socket has an address");
         let state = Arc::new(State {
             target,
@@ -287,7 +292,7 @@ mod tests {
     #[test]
     fn a_link_can_be_cut_and_healed() {
         let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let mut network = Network::default();
+        let mut network = Network::new(Ipv4Addr::LOCALHOST);
         let address = network.link(Party::Nats(0), Party::Nats(1), server.local_addr().unwrap());
         let talk = || -> io::Result<u8> {
             let mut client = TcpStream::connect(address)?;

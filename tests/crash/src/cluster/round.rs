@@ -12,6 +12,7 @@ use wire::{Random, Reply};
 use super::Plan;
 use super::appends::Appends;
 use super::fault::{Blow, Clock, Fault, Kind, Links, Means, Target};
+use super::hosts::Hosts;
 use super::members::{Addresses, Members, Role};
 use super::nats::{Nats, SERVERS, STREAM};
 use super::network::{Acks, Network, Party, Passage};
@@ -55,6 +56,7 @@ struct Machines {
     members: Members,
     nats: Nats,
     network: Network,
+    hosts: Hosts,
     /// What servers did by themselves.
     notes: Vec<String>,
 }
@@ -67,7 +69,7 @@ pub(super) enum Verdict {
 }
 
 pub(super) fn draw(random: &mut Random, plan: &Plan) -> Vec<Fault> {
-    let means = Means { clocks: plan.faketime.is_some(), disks: is_root(), long: plan.long };
+    let means = Means { clocks: plan.faketime.is_some(), disks: is_root(), cables: plan.cables, long: plan.long };
     Fault::draw_some(random, means, plan.only.as_deref())
 }
 
@@ -89,14 +91,16 @@ impl Cluster {
         set_clock_error(0);
         fs::create_dir_all(dir).expect("cannot create a directory to work in");
         let leash = Leash::new();
-        let mut network = Network::default();
-        let mut nats = Nats::new(&plan.nats, dir, &mut network, &leash);
+        let mut hosts = Hosts::new(plan.cables)?;
+        let mut network = Network::new(hosts.gateway());
+        let mut nats = Nats::new(&plan.nats, dir, &mut hosts, &mut network, &leash)?;
         nats.heal();
         nats.wait_until_ready(STARTS_WITHIN)?;
-        let mut members = Members::new(&plan.server, faketime, count, dir, &nats, &mut network, &leash);
+        let places = (0..count).map(|number| hosts.add(Party::Holdfast(number))).collect::<Result<_, String>>()?;
+        let mut members = Members::new(&plan.server, faketime, places, dir, &nats, &mut network, &leash);
         (0..count).for_each(|number| members.start(number));
         let addresses = members.addresses();
-        let machines = Machines { members, nats, network, notes: Vec::new() };
+        let machines = Machines { members, nats, network, hosts, notes: Vec::new() };
         let cluster = Cluster {
             dir: dir.into(),
             machines: Mutex::new(machines),
@@ -408,6 +412,7 @@ impl Breaker<'_> {
         }
         {
             let mut machines = lock(self.machines);
+            machines.hosts.heal();
             machines.network.heal();
             machines.nats.heal();
             (0..machines.members.count()).for_each(|number| machines.members.signal(number, Signal::CONT));
@@ -438,13 +443,7 @@ impl Breaker<'_> {
         thread::sleep(fault.after);
         match &fault.kind {
             Kind::Processes { targets, blow } => {
-                let mut victims: Vec<Victim> = Vec::new();
-                for target in targets {
-                    let victim = self.find(*target);
-                    if !victims.contains(&victim) {
-                        victims.push(victim);
-                    }
-                }
+                let victims = self.find_all(targets);
                 victims.iter().try_for_each(|victim| self.strike(*victim, *blow))?;
                 if *blow != Blow::Restart {
                     thread::sleep(fault.lasts);
@@ -461,6 +460,12 @@ impl Breaker<'_> {
                 lock(self.machines).network.set_passage(&*chosen, *passage);
                 thread::sleep(fault.lasts);
                 lock(self.machines).network.set_passage(&*chosen, Passage::Open);
+            }
+            Kind::Unplugged { targets } => {
+                let victims = self.find_all(targets);
+                victims.iter().for_each(|victim| lock(self.machines).hosts.set_plugged(*victim, false));
+                thread::sleep(fault.lasts);
+                victims.iter().for_each(|victim| lock(self.machines).hosts.set_plugged(*victim, true));
             }
             Kind::Slow { links, delay_ms } => {
                 let chosen = self.choose(*links);
@@ -510,6 +515,17 @@ impl Breaker<'_> {
             Kind::Purged | Kind::Deleted | Kind::Damaged { .. } => return Err("it ends a round".into()),
         }
         Ok(())
+    }
+
+    fn find_all(&self, targets: &[Target]) -> Vec<Victim> {
+        let mut victims: Vec<Victim> = Vec::new();
+        for target in targets {
+            let victim = self.find(*target);
+            if !victims.contains(&victim) {
+                victims.push(victim);
+            }
+        }
+        victims
     }
 
     fn find(&self, target: Target) -> Victim {
