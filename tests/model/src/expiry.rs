@@ -13,6 +13,11 @@ pub(crate) enum Rule {
     /// Frames carry the latest time by which their writer may judge before the next one is acknowledged; a new writer
     /// begins there.
     Ceiling,
+    /// The same, and a writer that gives the log up stops its time a little later, and before that names this time: the next
+    /// one begins there, and not a lease later.
+    Release,
+    /// The same, without stopping.
+    ReleaseGoesOn,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +38,8 @@ pub(crate) struct State {
     in_log: u8,
     /// What the newest frame carries that the writer knows to be in the log.
     acknowledged: u8,
+    /// Where the time of the writer stops: it gives the log up.
+    stops_at: Option<u8>,
     /// The latest time by which a reply was judged.
     judged_by: u8,
     went_back: bool,
@@ -40,11 +47,28 @@ pub(crate) struct State {
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Step {
-    SetClock { server: usize, to: u8 },
+    SetClock {
+        server: usize,
+        to: u8,
+    },
     Append,
     Acknowledge,
     Judge,
     TakeOver,
+    /// The writer begins to give the log up.
+    Stop,
+    /// The frame with which it does is stored.
+    Release,
+}
+
+impl Rule {
+    fn has_ceiling(self) -> bool {
+        matches!(self, Rule::Ceiling | Rule::Release | Rule::ReleaseGoesOn)
+    }
+
+    fn has_release(self) -> bool {
+        matches!(self, Rule::Release | Rule::ReleaseGoesOn)
+    }
 }
 
 impl Expiry {
@@ -53,7 +77,8 @@ impl Expiry {
         match self.rule {
             Rule::OwnClock => clock,
             Rule::FrameTime => clock.max(state.floor),
-            Rule::Ceiling => clock.max(state.floor).min(state.acknowledged),
+            Rule::Release => clock.max(state.floor).min(state.acknowledged).min(state.stops_at.unwrap_or(u8::MAX)),
+            Rule::Ceiling | Rule::ReleaseGoesOn => clock.max(state.floor).min(state.acknowledged),
         }
     }
 }
@@ -63,7 +88,16 @@ impl Model for Expiry {
     type Action = Step;
 
     fn init_states(&self) -> Vec<State> {
-        vec![State { writer: 0, clocks: [0, 0], floor: 0, in_log: 0, acknowledged: 0, judged_by: 0, went_back: false }]
+        vec![State {
+            writer: 0,
+            clocks: [0, 0],
+            floor: 0,
+            in_log: 0,
+            acknowledged: 0,
+            stops_at: None,
+            judged_by: 0,
+            went_back: false,
+        }]
     }
 
     fn actions(&self, _: &State, steps: &mut Vec<Step>) {
@@ -71,15 +105,20 @@ impl Model for Expiry {
             steps.extend((0..=self.clock_max).map(|to| Step::SetClock { server, to }));
         }
         steps.extend([Step::Append, Step::Acknowledge, Step::Judge, Step::TakeOver]);
+        if self.rule.has_release() {
+            steps.extend([Step::Stop, Step::Release]);
+        }
     }
 
     fn next_state(&self, before: &State, step: Step) -> Option<State> {
         let mut next = before.clone();
         match step {
             Step::SetClock { server, to } => next.clocks[server] = to,
+            // The release is the last frame of its writer, which knows of no other while it is on its way.
+            Step::Append | Step::Acknowledge | Step::Stop if before.stops_at.is_some() => return None,
             Step::Append => {
                 let now = before.clocks[before.writer].max(before.floor);
-                let carried = if self.rule == Rule::Ceiling { now + self.lease } else { now };
+                let carried = if self.rule.has_ceiling() { now + self.lease } else { now };
                 next.in_log = before.in_log.max(carried);
                 (next.in_log <= self.clock_max + self.lease).then_some(())?;
             }
@@ -92,7 +131,14 @@ impl Model for Expiry {
                     next.floor = before.floor.max(now);
                 }
             }
+            // All frames before are acknowledged: there is one on the way at most.
+            Step::Stop => {
+                (before.acknowledged == before.in_log).then_some(())?;
+                next.stops_at = Some((self.now(before) + 1).min(before.acknowledged));
+            }
+            Step::Release => next.in_log = before.stops_at?,
             Step::TakeOver => {
+                next.stops_at = None;
                 next.writer = 1 - before.writer;
                 next.floor = before.in_log;
                 // Its epoch record carries the time too, and is acknowledged before it judges anything.

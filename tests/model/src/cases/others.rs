@@ -9,6 +9,8 @@ pub(super) fn time() -> Vec<Case> {
         ("time: each writer by its own clock", Rule::OwnClock, false),
         ("time: frames carry the time", Rule::FrameTime, false),
         ("time: frames carry a ceiling", Rule::Ceiling, true),
+        ("time: a release stops the time", Rule::Release, true),
+        ("time: a release does not stop the time", Rule::ReleaseGoesOn, false),
     ]
     .map(|(name, rule, holds)| Case { name, subject: Subject::Expiry { rule, holds }, form: Form::Quick, threads: 1 })
     .into()
