@@ -93,6 +93,11 @@ impl Seen {
         self.furthest.lock().map_or(0, |(position, _)| position)
     }
 
+    /// True when a frame was once seen there, and none behind it.
+    pub(crate) fn remembers(&self, position: Position) -> bool {
+        self.furthest() == position
+    }
+
     /// The checksum of the frame that was once seen there, if it was another.
     pub(crate) fn contradicts(&self, link: &Link) -> Option<u32> {
         let furthest = *self.furthest.lock();

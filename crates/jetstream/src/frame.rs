@@ -214,6 +214,7 @@ pub(crate) fn decode(
         return Err(Damage::Gap { last: last.position, found: position });
     }
     let (kind, crc) = check_alone(log, partition, position, bytes)?;
+    check_place(position, bytes)?;
     let body = &bytes[..bytes.len() - CRC_LEN];
     let unchained = |detail: String| Damage::Unchained { position, detail };
     let (before, before_crc) = (u64_at(bytes, 40), u32_at(bytes, 48));
@@ -255,8 +256,11 @@ pub(crate) fn decode(
 pub(crate) fn is_misplaced(log: LogId, partition: u32, position: Position, bytes: &[u8]) -> bool {
     match check_alone(log, partition, position, bytes) {
         Ok(_) => made_for(bytes) != position,
-        // It may be of a newer version.
-        Err(Damage::Foreign { .. }) => writer_of(log, bytes).is_none() || made_for(bytes) != position,
+        // It may be of a newer version, or damaged, if it begins as a frame.
+        Err(Damage::Foreign { .. }) => match writer_of(log, bytes) {
+            Some(_) => made_for(bytes) != position,
+            None => !bytes.starts_with(&MAGIC[..3]) || is_whole(bytes),
+        },
         Err(_) => false,
     }
 }
@@ -285,18 +289,32 @@ fn check_alone(log: LogId, partition: u32, position: Position, bytes: &[u8]) -> 
     Ok((kind, crc))
 }
 
+/// True for a frame of any log.
+fn is_whole(bytes: &[u8]) -> bool {
+    let has_crc = |body: &[u8]| crc32c::crc32c(body) == u32_at(bytes, body.len());
+    bytes.len() >= OVERHEAD && &bytes[..4] == MAGIC && has_crc(&bytes[..bytes.len() - CRC_LEN])
+}
+
 /// The position that a frame was made for.
 fn made_for(bytes: &[u8]) -> Position {
     u64_at(bytes, 40).wrapping_add(1)
 }
 
+/// An error for a copy of another frame.
+fn check_place(position: Position, bytes: &[u8]) -> Result<(), Damage> {
+    match made_for(bytes) {
+        own if own == position => Ok(()),
+        other => {
+            let detail = format!("it is a copy of message {other}. Another program writes to this stream");
+            Err(Damage::Foreign { position, detail })
+        }
+    }
+}
+
 /// The epoch and the time of a message that is looked at without the one before it.
 pub(crate) fn glance(log: LogId, partition: u32, position: Position, bytes: &[u8]) -> Result<(Epoch, u64), Damage> {
     check_alone(log, partition, position, bytes)?;
-    if made_for(bytes) != position {
-        let detail = format!("it is a copy of message {}. Another program writes to this stream", made_for(bytes));
-        return Err(Damage::Foreign { position, detail });
-    }
+    check_place(position, bytes)?;
     Ok((Epoch(u32_at(bytes, 16)), u64_at(bytes, 64)))
 }
 
@@ -453,7 +471,7 @@ mod tests {
         let second = append(&mut last, Kind::Batches, 1, 0, b"");
         let read = |link: &Link, position, bytes: &Bytes| decode(LOG, 0, link, position, bytes).unwrap_err();
         assert!(matches!(read(&Link::START, 2, &second), Damage::Gap { last: 0, found: 2 }));
-        assert!(matches!(read(&after_first, 2, &first), Damage::Unchained { .. }));
+        assert!(matches!(read(&after_first, 2, &first), Damage::Foreign { .. }));
         assert!(matches!(read(&after_first, 2, &Bytes::from_static(b"hello")), Damage::Foreign { .. }));
         for at in 0..second.len() {
             let mut flipped = second.to_vec();
@@ -483,6 +501,8 @@ mod tests {
             (&second, 2, false),
             (&another, 2, false),
             (&newer, 2, false),
+            (b"HFL2 of a later time", 2, false),
+            (&second[..50], 2, false),
             (&broken, 2, false),
         ] {
             assert_eq!(is_misplaced(LOG, 0, position, bytes), expected);

@@ -181,15 +181,16 @@ impl StreamLog {
                 if state.pending.is_empty() && !has_passed(now_ns, state.sent_ns, self.timing().beat) {
                     return;
                 }
-                if let Some(wait) = state.gathering.wait(now_ns, state.ends.len()).filter(|_| !state.pending.is_empty())
-                {
+                let payload_max = self.context.stream.message_max() - frame::OVERHEAD;
+                let may_wait = !state.pending.is_empty() && state.pending.len() < payload_max;
+                if let Some(wait) = state.gathering.wait(now_ns, state.ends.len()).filter(|_| may_wait) {
                     if !std::mem::replace(&mut state.gathering.waits, true) {
                         let ticking: Arc<dyn Tick> = self.itself.upgrade().expect("it is in use");
                         self.context.stream.tick_after(wait, Arc::downgrade(&ticking));
                     }
                     return;
                 }
-                let (count, payload) = next_payload(state, self.context.stream.message_max() - frame::OVERHEAD);
+                let (count, payload) = next_payload(state, payload_max);
                 self.send_frame(state, now_ns, Kind::Batches, count, payload);
             }
         }

@@ -478,7 +478,9 @@ impl StreamSnapshotReader {
     }
 
     fn read_block(&mut self) -> Result<(), SnapshotReadError> {
-        let ends = self.manifest.blocks.len().min(self.next_block + BLOCKS_AHEAD + 1);
+        // Values can be of any size: large blocks are not read ahead.
+        let ahead = if self.block.len() <= 2 * BLOCK_BYTES { BLOCKS_AHEAD } else { 0 };
+        let ends = self.manifest.blocks.len().min(self.next_block + ahead + 1);
         for number in self.next_block + self.ahead.len()..ends {
             self.ahead.push_back(self.context.objects.begin_get(&block_name(self.manifest.nonce, number)));
         }
@@ -702,7 +704,7 @@ mod tests {
         world.advance(Duration::from_millis(20));
         assert!(world.extent().first > 1);
         let old = |objects| -> Arc<dyn Objects> { Arc::new(OldList { objects, is_old: true.into() }) };
-        let reader = Process::begin_with(&world, 1, "b", &[], old);
+        let reader = Process::begin_with(&world, 1, "b", &[], None, old);
         assert_eq!(read(&reader), (vec![3], 3));
     }
 

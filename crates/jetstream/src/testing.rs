@@ -3,6 +3,7 @@
 
 use crate::frame::{LogId, Position};
 use crate::lease::Timing;
+use crate::mark::Mark;
 use crate::objects::Objects;
 use crate::place::{Membership, StreamPlace};
 use crate::simulation::{SimulatedObjects, SimulatedStream, World};
@@ -142,12 +143,23 @@ pub(crate) struct Process {
 impl Process {
     /// Begins on a machine, as the member of that name.
     pub(crate) fn begin(world: &Arc<World>, machine: usize, member: &str) -> Process {
-        Process::begin_with(world, machine, member, &[], |objects| objects)
+        Process::begin_with(world, machine, member, &[], None, |objects| objects)
     }
 
     /// Like `begin`, and passes over these messages.
     pub(crate) fn begin_skipping(world: &Arc<World>, machine: usize, member: &str, skip: &[Position]) -> Process {
-        Process::begin_with(world, machine, member, skip, |objects| objects)
+        Process::begin_with(world, machine, member, skip, None, |objects| objects)
+    }
+
+    /// The same, and remembers a frame.
+    pub(crate) fn begin_knowing(
+        world: &Arc<World>,
+        machine: usize,
+        member: &str,
+        skip: &[Position],
+        known: Option<Mark>,
+    ) -> Process {
+        Process::begin_with(world, machine, member, skip, known, |objects| objects)
     }
 
     /// Like `begin`, with another way to reach the objects.
@@ -156,11 +168,12 @@ impl Process {
         machine: usize,
         member: &str,
         skip: &[Position],
+        known: Option<Mark>,
         objects: impl FnOnce(Arc<dyn Objects>) -> Arc<dyn Objects>,
     ) -> Process {
         let (stream, time) = (SimulatedStream::begin(world, machine), Arc::new(Told::default()));
         let membership = Membership {
-            known: None,
+            known,
             skip: skip.iter().copied().collect(),
             name: "test".into(),
             log: LOG,

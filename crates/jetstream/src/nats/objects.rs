@@ -9,7 +9,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 
-/// How long one object may take.
+/// How long one object may take, or, when it is read, the next piece of it.
 const DONE_WITHIN: Duration = Duration::from_secs(30);
 
 /// The most room that is made for an object before it is read: its size is only told.
@@ -27,6 +27,15 @@ pub(super) struct NatsObjects {
 }
 
 impl NatsObjects {
+    /// Runs a request on the runtime of the connection, which ends in time.
+    fn begin_timed<T: Send + 'static>(
+        &self,
+        name: &str,
+        done: impl Future<Output = Result<T, async_nats::Error>> + Send + 'static,
+    ) -> mpsc::Receiver<io::Result<T>> {
+        self.begin(name, async move { timed(done).await? })
+    }
+
     /// Runs a request on the runtime of the connection.
     fn begin<T: Send + 'static>(
         &self,
@@ -35,10 +44,7 @@ impl NatsObjects {
     ) -> mpsc::Receiver<io::Result<T>> {
         let ((send, result), name) = (mpsc::channel(), name.to_owned());
         self.connection.runtime.spawn(async move {
-            let done = match tokio::time::timeout(DONE_WITHIN, done).await {
-                Ok(done) => done.map_err(|error| io::Error::other(format!("{name}: {error}"))),
-                Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, format!("{name}: NATS does not answer"))),
-            };
+            let done = done.await.map_err(|error| io::Error::other(format!("{name}: {error}")));
             // Whoever waited may be gone.
             let _ = send.send(done);
         });
@@ -46,12 +52,17 @@ impl NatsObjects {
     }
 }
 
+/// An error if it takes too long.
+async fn timed<T>(done: impl Future<Output = T>) -> Result<T, async_nats::Error> {
+    tokio::time::timeout(DONE_WITHIN, done).await.map_err(|_| "NATS does not answer".into())
+}
+
 impl Objects for NatsObjects {
     fn put(&self, name: &str, bytes: Vec<u8>) -> io::Result<()> {
         let bucket = self.bucket.clone();
         let chunk_size = Some(self.connection.client.max_payload().clamp(64 * 1024, 1024 * 1024) / 2);
         let metadata = ObjectMetadata { name: name.to_owned(), chunk_size, ..ObjectMetadata::default() };
-        received(&self.begin(name, async move {
+        received(&self.begin_timed(name, async move {
             bucket.put(metadata, &mut bytes.as_slice()).await?;
             Ok(())
         }))
@@ -60,21 +71,21 @@ impl Objects for NatsObjects {
     fn begin_get(&self, name: &str) -> mpsc::Receiver<io::Result<Vec<u8>>> {
         let (bucket, wanted) = (self.bucket.clone(), name.to_owned());
         self.begin(name, async move {
-            let mut object = bucket.get(&wanted).await?;
+            let mut object = timed(bucket.get(&wanted)).await??;
             let mut bytes = Vec::with_capacity(object.info().size.min(ROOM_MAX));
-            object.read_to_end(&mut bytes).await?;
+            while timed(object.read_buf(&mut bytes)).await?? > 0 {}
             Ok(bytes)
         })
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
         let (bucket, unwanted) = (self.bucket.clone(), name.to_owned());
-        received(&self.begin(name, async move { Ok(bucket.delete(&unwanted).await?) }))
+        received(&self.begin_timed(name, async move { Ok(bucket.delete(&unwanted).await?) }))
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
         let bucket = self.bucket.clone();
-        received(&self.begin("the list of objects", async move {
+        received(&self.begin_timed("the list of objects", async move {
             let mut list = bucket.list().await?;
             let mut names = Vec::new();
             while let Some(object) = list.next().await {

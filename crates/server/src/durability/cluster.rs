@@ -92,11 +92,14 @@ impl Cluster {
         self.place.progress().epoch
     }
 
-    /// Asks the writer for the log. Without an answer it is taken when the writer has been silent for long enough.
-    pub(super) fn ask_for_log(&self) {
-        if let Err(reason) = self.log.ask_for_log(ANSWERS_WITHIN) {
+    /// Asks the writer for the log. Without an answer it is taken when the writer has been silent for long enough. False: there was
+    /// none.
+    pub(super) fn ask_for_log(&self) -> bool {
+        let answer = self.log.ask_for_log(ANSWERS_WITHIN);
+        if let Err(reason) = &answer {
             tracing::warn!(reason, "the writer does not answer: its lease has to end first");
         }
+        answer.is_ok()
     }
 
     /// Names the member that takes the log when it is given up: the one at this address, or the one that is furthest.

@@ -32,7 +32,11 @@ fn write_changes(path: &Path, reached: impl Fn() -> Option<Mark>) {
     loop {
         let mark = reached();
         if let Some(new) = mark.filter(|_| mark != written) {
-            let done = own(path, &mut lock).and_then(|()| write(path, &new).map_err(|error| error.to_string()));
+            let done = own(path, &mut lock).and_then(|()| {
+                // Another process may have been there until now.
+                let further = read(path).filter(|known| known.log == new.log && known.position > new.position);
+                if further.is_some() { Ok(()) } else { write(path, &new).map_err(|error| error.to_string()) }
+            });
             match done {
                 Ok(()) => (written, told) = (mark, None),
                 Err(reason) if told.as_ref() != Some(&reason) => {
@@ -52,12 +56,16 @@ fn own(path: &Path, lock: &mut Option<File>) -> Result<(), String> {
         return Ok(());
     }
     let file = File::create(path.with_extension("mark.lock")).map_err(|error| error.to_string())?;
-    file.try_lock().map_err(|error| match error {
-        TryLockError::WouldBlock => "another server does that in the same directory: give each its own dir".to_owned(),
-        TryLockError::Error(error) => error.to_string(),
-    })?;
-    *lock = Some(file);
-    Ok(())
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => {
+            Err("another server does that in the same directory: give each its own dir".to_owned())
+        }
+        // Some file systems have no locks.
+        Ok(()) | Err(TryLockError::Error(_)) => {
+            *lock = Some(file);
+            Ok(())
+        }
+    }
 }
 
 /// The file has the old mark or the new one, as a whole.

@@ -102,7 +102,7 @@ fn refuse_mark(path: &Path) -> Result<()> {
     let mark = log_mark::path(path);
     ensure!(
         !mark.exists(),
-        "{} is of a server that keeps its data in a log on NATS, and has none itself: give log, or another dir",
+        "{} is of a server that keeps its data in a log on NATS, and has none itself: give it its log, or take another directory (without log.mark)",
         path.display()
     );
     Ok(())

@@ -48,6 +48,8 @@ const WORK_ENDS_WITHIN: Duration = Duration::from_secs(1);
 
 /// How long a follower that was asked to take over may wait for its turn.
 const PROMOTED_WITHIN: Duration = Duration::from_secs(15);
+/// How often it asks, without an answer or when there is another writer. Nothing is applied while it waits for one.
+const ASKS_EVERY: Duration = Duration::from_secs(1);
 
 /// Changes the role of this server.
 pub(crate) struct RoleThread {
@@ -74,8 +76,10 @@ pub(crate) struct Promotion {
     number: u64,
     /// When it is given up.
     until: Instant,
-    /// The epoch of the writer that was asked for the log.
-    epoch: u32,
+    /// The epoch of the writer that has agreed to hand the log over.
+    asked: Option<u32>,
+    /// When a writer was last asked.
+    asked_at: Instant,
 }
 
 /// How the log is taken over.
@@ -294,8 +298,17 @@ impl RoleThread {
     ) -> Result<Next, Box<dyn Follower>> {
         let (number, manner) = match order {
             Order::Promote { number } if self.place.elects() => {
+                if let Some(earlier) = self.promotion.take() {
+                    self.keeper.roles.finish(earlier.number, Err("another request has taken its place".to_owned()));
+                    self.keeper.notify_workers();
+                }
                 let until = Instant::now() + PROMOTED_WITHIN;
-                self.promotion.set(Some(Promotion { number, until, epoch: self.ask_writer() }));
+                self.promotion.set(Some(Promotion {
+                    number,
+                    until,
+                    asked: self.ask_writer(),
+                    asked_at: Instant::now(),
+                }));
                 return Err(follower);
             }
             Order::Promote { number } => (Some(number), Manner::AskThenForce),
@@ -362,12 +375,11 @@ impl RoleThread {
     }
 
     /// Asks the writer of a log that elects one for it. Its lease protects what it answers: it hands the log over, or has to
-    /// be silent for long enough. Returns its epoch.
-    fn ask_writer(&self) -> u32 {
-        let Some(cluster) = self.keeper.roles.cluster() else { return 0 };
+    /// be silent for long enough. Returns its epoch, if it has answered.
+    fn ask_writer(&self) -> Option<u32> {
+        let cluster = self.keeper.roles.cluster()?;
         let epoch = cluster.epoch();
-        cluster.ask_for_log();
-        epoch
+        cluster.ask_for_log().then_some(epoch)
     }
 
     /// Goes on with a promotion that has begun: a new writer is asked as well. Tells a client that this server did not take
@@ -379,9 +391,12 @@ impl RoleThread {
             let why = "the writer goes on: it did not hand the log over";
             self.keeper.roles.finish(promotion.number, Err(why.to_owned()));
             self.keeper.notify_workers();
-        } else if self.keeper.roles.cluster().is_some_and(|cluster| cluster.epoch() != promotion.epoch) {
-            // Another server was told the same, and was first.
-            self.promotion.set(Some(Promotion { epoch: self.ask_writer(), ..promotion }));
+        } else if promotion.asked_at.elapsed() > ASKS_EVERY
+            && self.keeper.roles.cluster().is_some_and(|cluster| Some(cluster.epoch()) != promotion.asked)
+        {
+            // Another server was told the same and was first, or the writer could not answer yet.
+            let asked = self.ask_writer();
+            self.promotion.set(Some(Promotion { asked, asked_at: Instant::now(), ..promotion }));
         }
     }
 

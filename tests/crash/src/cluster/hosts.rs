@@ -36,16 +36,19 @@ fn ip(words: &str) -> bool {
     output.is_ok_and(|output| output.status.success())
 }
 
-/// True when hosts can have networks of their own here, and reach this process.
+/// True when hosts can have networks of their own here, and reach this process and each other.
 pub fn can_separate() -> bool {
-    let made = Hosts::new(true).and_then(|mut hosts| hosts.add(Party::Nats(0)).map(|host| (hosts, host)));
-    let Ok((hosts, host)) = made else { return false };
+    let Ok(mut hosts) = Hosts::new(true) else { return false };
+    let (Ok(host), Ok(other)) = (hosts.add(Party::Nats(0)), hosts.add(Party::Nats(1))) else { return false };
     let Ok(listener) = TcpListener::bind((hosts.gateway(), 0)) else { return false };
-    let Ok(SocketAddr::V4(address)) = listener.local_addr() else { return false };
-    let connect = format!("exec 3<>/dev/tcp/{}/{}", address.ip(), address.port());
-    let mut command = host.command(Path::new("timeout"));
-    command.args(["5", "bash", "-c", &connect]);
-    command.stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+    let Ok(gateway) = listener.local_addr() else { return false };
+    // What bash ends with: 0 if somebody listens, 1 if nobody does, and another number without an answer.
+    let connect = |to: SocketAddr| {
+        let mut command = host.command(Path::new("timeout"));
+        command.args(["5", "bash", "-c", &format!("exec 3<>/dev/tcp/{}/{}", to.ip(), to.port())]);
+        command.stderr(Stdio::null()).status().ok().and_then(|status| status.code())
+    };
+    connect(gateway) == Some(0) && connect(other.address(9)) == Some(1)
 }
 
 impl Hosts {
@@ -56,12 +59,15 @@ impl Hosts {
         if separate {
             let (process, count) = (std::process::id(), BRIDGES.fetch_add(1, Ordering::Relaxed));
             let subnet = process.wrapping_mul(7).wrapping_add(count);
-            let address = Ipv4Addr::new(10, 128 + (subnet / 250 % 100) as u8, (subnet % 250) as u8, 1);
+            // Addresses that are for tests of networks.
+            let address = Ipv4Addr::new(198, 18 + (subnet / 256 % 2) as u8, (subnet % 256) as u8, 1);
             let name = format!("hf{}b{}", process % 100_000, count % 1000);
-            let made = ip(&format!("link add {name} type bridge")) && ip(&format!("addr add {address}/24 dev {name}"));
-            hosts.bridge = Some(Bridge { name: name.clone(), address });
-            if !made || !ip(&format!("link set {name} up")) {
+            if !ip(&format!("link add {name} type bridge")) {
                 return Err(format!("the bridge {name} cannot be made"));
+            }
+            hosts.bridge = Some(Bridge { name: name.clone(), address });
+            if !ip(&format!("addr add {address}/24 dev {name}")) || !ip(&format!("link set {name} up")) {
+                return Err(format!("the bridge {name} cannot be used"));
             }
         }
         Ok(hosts)
@@ -95,15 +101,20 @@ impl Hosts {
     }
 
     /// Pulls the cable of a process, or puts it back.
-    pub(crate) fn set_plugged(&self, party: Party, is_plugged: bool) {
-        let of = |(known, host): &&(Party, Host)| *known == party && host.own.is_some();
-        if let Some((_, Host { own: Some((_, cable, _)) })) = self.hosts.iter().find(of) {
-            ip(&format!("link set {cable} {}", if is_plugged { "up" } else { "down" }));
+    pub(crate) fn set_plugged(&self, party: Party, is_plugged: bool) -> Result<(), String> {
+        let host = self.hosts.iter().find(|(known, _)| *known == party).map(|(_, host)| host);
+        match host {
+            Some(Host { own: Some((_, cable, _)) })
+                if ip(&format!("link set {cable} {}", if is_plugged { "up" } else { "down" })) =>
+            {
+                Ok(())
+            }
+            _ => Err(format!("{party:?} has no cable that can be pulled")),
         }
     }
 
-    pub(crate) fn heal(&self) {
-        self.hosts.iter().for_each(|(party, _)| self.set_plugged(*party, true));
+    pub(crate) fn heal(&self) -> Result<(), String> {
+        self.hosts.iter().try_for_each(|(party, _)| self.set_plugged(*party, true))
     }
 }
 

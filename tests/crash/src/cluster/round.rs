@@ -412,7 +412,7 @@ impl Breaker<'_> {
         }
         {
             let mut machines = lock(self.machines);
-            machines.hosts.heal();
+            machines.hosts.heal()?;
             machines.network.heal();
             machines.nats.heal();
             (0..machines.members.count()).for_each(|number| machines.members.signal(number, Signal::CONT));
@@ -463,9 +463,12 @@ impl Breaker<'_> {
             }
             Kind::Unplugged { targets } => {
                 let victims = self.find_all(targets);
-                victims.iter().for_each(|victim| lock(self.machines).hosts.set_plugged(*victim, false));
+                let plug = |is_plugged| {
+                    victims.iter().try_for_each(|victim| lock(self.machines).hosts.set_plugged(*victim, is_plugged))
+                };
+                plug(false)?;
                 thread::sleep(fault.lasts);
-                victims.iter().for_each(|victim| lock(self.machines).hosts.set_plugged(*victim, true));
+                plug(true)?;
             }
             Kind::Slow { links, delay_ms } => {
                 let chosen = self.choose(*links);
