@@ -87,6 +87,11 @@ impl Cluster {
         });
     }
 
+    /// True when somebody writes: one that is dead need not be asked.
+    pub(super) fn hears_writer(&self) -> bool {
+        self.place.progress().silent < ANSWERS_WITHIN
+    }
+
     /// The epoch of the last frame that was read.
     pub(super) fn epoch(&self) -> u32 {
         self.place.progress().epoch

@@ -392,7 +392,9 @@ impl RoleThread {
             self.keeper.roles.finish(promotion.number, Err(why.to_owned()));
             self.keeper.notify_workers();
         } else if promotion.asked_at.elapsed() > ASKS_EVERY
-            && self.keeper.roles.cluster().is_some_and(|cluster| Some(cluster.epoch()) != promotion.asked)
+            && let Some(cluster) = self.keeper.roles.cluster()
+            && Some(cluster.epoch()) != promotion.asked
+            && cluster.hears_writer()
         {
             // Another server was told the same and was first, or the writer could not answer yet.
             let asked = self.ask_writer();
