@@ -82,6 +82,21 @@ impl Server {
     pub fn signal(&self, name: &str) {
         let sent = Command::new("kill").args(["-s", name, &self.process_id().to_string()]).status();
         assert!(sent.is_ok_and(|status| status.success()), "cannot send SIG{name}");
+        // Its threads stop a little later, each when it is interrupted.
+        let deadline = Instant::now() + END_DEADLINE;
+        while name == "STOP" && Instant::now() < deadline && !self.is_stopped() {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// True when all threads are stopped, as far as the system tells.
+    fn is_stopped(&self) -> bool {
+        let Ok(threads) = fs::read_dir(format!("/proc/{}/task", self.process_id())) else { return true };
+        threads.flatten().all(|one| {
+            let stat = fs::read_to_string(one.path().join("stat")).unwrap_or_default();
+            // The state follows the name, which is in parentheses.
+            stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('T'))
+        })
     }
 
     /// How the process has ended, if it has.
