@@ -138,8 +138,13 @@ impl Nats {
 
     /// The same, in a directory that may have been used before.
     pub(crate) fn begin_in(&self, dir: &Dir, more: &[&str]) -> Server {
+        self.begin_beside(dir, dir, more)
+    }
+
+    /// The same, with its output in another directory.
+    pub(crate) fn begin_beside(&self, dir: &Dir, output: &Dir, more: &[&str]) -> Server {
         let (flags, data) = (self.flags(more), dir.path().join("data"));
-        Server::launch(free_address(), &data, |command| dir.keep_output(command.args(flags)))
+        Server::launch(free_address(), &data, |command| output.keep_output(command.args(flags)))
     }
 
     /// Starts a server that asks for a password.

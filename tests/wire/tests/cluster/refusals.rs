@@ -6,7 +6,7 @@ use std::process::Command;
 use wire::{Connection, binary};
 
 use crate::nats::{Nats, STREAM, role};
-use crate::process::{Holdfast, eventually, fail_to_start, ok};
+use crate::process::{Dir, Holdfast, eventually, fail_to_start, ok};
 
 #[track_caller]
 fn says(text: &str, words: &[&str]) {
@@ -191,10 +191,11 @@ fn a_server_makes_its_directory_and_remembers_the_log_there() {
     let mark = dir.path().join("data/log.mark");
     eventually("it remembers", || fs::read_to_string(&mark).is_ok_and(|line| line.starts_with("holdfast-log-mark 1 ")));
     // Regression: two that shared it replaced each other's mark, and nobody knew.
-    let other = nats.begin_in(&dir, &[]);
+    let output = Dir::fresh();
+    let other = nats.begin_beside(&dir, &output, &[]);
     eventually("it follows", || Connection::open(other.address()).is_ok_and(|mut fresh| role(&mut fresh) == "slave"));
     ok(&mut Connection::open(server.address()).expect("it answers"), "SET a 1");
-    eventually("it is said", || dir.read("stderr").contains("give each its own dir"));
+    eventually("it is said", || output.read("stderr").contains("give each its own dir"));
     drop((server, other));
     // Regression: without its log, a server began empty, and a check found all of it sound.
     let data = dir.path().join("data");

@@ -1,7 +1,7 @@
 //! A holdfast for one test, what it printed, and how to wait for what it does by itself.
 
 use std::env;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File};
 use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
@@ -122,10 +122,8 @@ impl Dir {
     }
 
     pub(crate) fn keep_output(&self, command: &mut Command) {
-        // Several may write to it.
-        let open =
-            |name| OpenOptions::new().create(true).append(true).open(self.0.join(name)).expect("cannot open a file");
-        command.stdout(open("stdout")).stderr(open("stderr"));
+        let create = |name| File::create(self.0.join(name)).expect("cannot create a file");
+        command.stdout(create("stdout")).stderr(create("stderr"));
     }
 }
 
