@@ -470,15 +470,15 @@ mod tests {
         let world = World::new(12, 4, 1000);
         let opened = Process::begin(&world, 0, "a").write();
         store(&opened, b"one");
-        world.publish(Ok(b"hello"));
+        world.publish(Bytes::from_static(b"hello"));
         let foreign = world.extent().last;
         // A copy of a frame.
-        world.publish(Err(foreign - 1));
+        world.publish(world.message(foreign - 1));
         opened.log.append(b"never", OWN_MS);
         world.advance(ms(10_000));
         assert!(opened.log.failure().is_some(), "it is fenced");
         let refusal = |skip: &[Position]| {
-            let process = Process::begin_skipping(&world, 1, "b", skip);
+            let process = Process::begin_skipping(&world, 1, "b", skip, None);
             let refusal = process.try_follow().map(|_| ()).unwrap_err().to_string();
             world.kill(1);
             refusal
@@ -487,10 +487,11 @@ mod tests {
         assert!(unlisted.contains("it begins with \"hello\""), "{unlisted}");
         assert!(half.contains(&format!("it is a copy of message {}", foreign - 1)), "{half}");
         let all: Vec<Position> = (1..=foreign + 1).collect();
-        let process = Process::begin_skipping(&world, 1, "b", &all);
+        let process = Process::begin_skipping(&world, 1, "b", &all, None);
         let opened = process.write();
         store(&opened, b"two");
-        let mut follower = Process::begin_skipping(&world, 2, "c", &[foreign, foreign + 1]).place.read_live().unwrap();
+        let mut follower =
+            Process::begin_skipping(&world, 2, "c", &[foreign, foreign + 1], None).place.read_live().unwrap();
         let mut found = Vec::new();
         while let Some(batch) = follower.next_batch().unwrap() {
             found.push(batch.payload.to_vec());
@@ -498,7 +499,7 @@ mod tests {
         assert_eq!(found, [b"one", b"two"], "frames are read, listed or not");
         // One that remembers a frame there knows better.
         let known = Some(Mark { log: LOG, position: foreign, crc: 1 });
-        let knowing = Process::begin_knowing(&world, 3, "d", &all, known).try_follow().map(|_| ()).unwrap_err();
+        let knowing = Process::begin_skipping(&world, 3, "d", &all, known).try_follow().map(|_| ()).unwrap_err();
         assert!(knowing.to_string().contains("it begins with \"hello\""), "{knowing}");
         world.kill(3);
         // When a snapshot has what is before, nobody has to be told any more.

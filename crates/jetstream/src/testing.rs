@@ -146,13 +146,8 @@ impl Process {
         Process::begin_with(world, machine, member, &[], None, |objects| objects)
     }
 
-    /// Like `begin`, and passes over these messages.
-    pub(crate) fn begin_skipping(world: &Arc<World>, machine: usize, member: &str, skip: &[Position]) -> Process {
-        Process::begin_with(world, machine, member, skip, None, |objects| objects)
-    }
-
-    /// The same, and remembers a frame.
-    pub(crate) fn begin_knowing(
+    /// Like `begin`, and passes over these messages, but not where it remembers a frame.
+    pub(crate) fn begin_skipping(
         world: &Arc<World>,
         machine: usize,
         member: &str,

@@ -329,14 +329,14 @@ impl World {
         self.inner.lock().stored.holes.insert(position);
     }
 
-    /// Another program puts a message at the end, or what it has read at a position.
-    pub fn publish(&self, message: Result<&'static [u8], Position>) {
-        let mut inner = self.inner.lock();
-        let message = match message {
-            Ok(bytes) => Bytes::from_static(bytes),
-            Err(position) => inner.stored.at(position).expect("it is stored").clone(),
-        };
-        inner.store(message);
+    /// Another program puts a message at the end.
+    pub fn publish(&self, message: Bytes) {
+        self.inner.lock().store(message);
+    }
+
+    /// The message at a position.
+    pub fn message(&self, position: Position) -> Bytes {
+        self.inner.lock().stored.at(position).expect("it is stored").clone()
     }
 
     /// The names of all objects.

@@ -26,8 +26,16 @@ struct Bridge {
 /// Where a process runs.
 #[derive(Clone)]
 pub(crate) struct Host {
-    /// Its namespace, its end of the cable at the bridge, and its address; `None`: this machine.
-    own: Option<(String, String, Ipv4Addr)>,
+    /// `None`: this machine.
+    own: Option<OwnNetwork>,
+}
+
+#[derive(Clone)]
+struct OwnNetwork {
+    namespace: String,
+    /// Its end of the cable at the bridge.
+    cable: String,
+    address: Ipv4Addr,
 }
 
 /// Runs `ip`. False if it is refused.
@@ -92,7 +100,7 @@ impl Hosts {
             format!("-n {namespace} addr add {address}/24 dev eth0"),
             format!("-n {namespace} link set eth0 up"),
         ];
-        let host = Host { own: Some((namespace, cable, address)) };
+        let host = Host { own: Some(OwnNetwork { namespace, cable, address }) };
         self.hosts.push((party, host.clone()));
         match is_made.iter().find(|words| !ip(words)) {
             None => Ok(host),
@@ -104,7 +112,7 @@ impl Hosts {
     pub(crate) fn set_plugged(&self, party: Party, is_plugged: bool) -> Result<(), String> {
         let host = self.hosts.iter().find(|(known, _)| *known == party).map(|(_, host)| host);
         match host {
-            Some(Host { own: Some((_, cable, _)) })
+            Some(Host { own: Some(OwnNetwork { cable, .. }) })
                 if ip(&format!("link set {cable} {}", if is_plugged { "up" } else { "down" })) =>
             {
                 Ok(())
@@ -121,7 +129,7 @@ impl Hosts {
 impl Drop for Hosts {
     fn drop(&mut self) {
         for (_, host) in &self.hosts {
-            if let Some((namespace, cable, _)) = &host.own {
+            if let Some(OwnNetwork { namespace, cable, .. }) = &host.own {
                 ip(&format!("link del {cable}"));
                 ip(&format!("netns del {namespace}"));
             }
@@ -136,7 +144,7 @@ impl Host {
     /// An address at which a process can listen; with this port, if it has a network of its own.
     pub(crate) fn address(&self, port: u16) -> SocketAddr {
         match &self.own {
-            Some((_, _, address)) => SocketAddr::new(IpAddr::V4(*address), port),
+            Some(OwnNetwork { address, .. }) => SocketAddr::new(IpAddr::V4(*address), port),
             None => free_address(),
         }
     }
@@ -144,7 +152,7 @@ impl Host {
     /// A command that runs there. The process is that of the program.
     pub(crate) fn command(&self, program: &Path) -> Command {
         match &self.own {
-            Some((namespace, _, _)) => {
+            Some(OwnNetwork { namespace, .. }) => {
                 let mut command = Command::new("nsenter");
                 command.arg(format!("--net=/run/netns/{namespace}")).arg(program);
                 command

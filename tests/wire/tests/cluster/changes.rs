@@ -264,7 +264,7 @@ fn a_stranger_does_not_get_the_log() {
     assert_eq!(nats.kinds().matches('e').count(), 1, "it is the same writer");
 }
 
-/// NATS has no room: it is said why nothing is stored, and writes go on when there is.
+/// NATS has no room: it is said why nothing is stored.
 #[test]
 fn what_nats_refuses_is_told() {
     let Some(nats) = Nats::start_with("sync_interval: always, max_file_store: 4MB") else { return };
