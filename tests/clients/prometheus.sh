@@ -36,7 +36,7 @@ nobody_reads_without_a_password() { ! curl --silent --fail "http://127.0.0.1:$ad
 
 rules_are_accepted() { promtool check rules config/prometheus/alerts.yaml; }
 
-rules_of_clusters_fire() { promtool test rules tests/clients/alerts.test.yaml; }
+rules_fire() { promtool test rules tests/clients/alerts.test.yaml; }
 
 # A Prometheus that scrapes every second, until it can answer.
 prometheus_scrapes() {
@@ -74,7 +74,7 @@ EOF
 check 'promtool accepts the metrics' metrics_are_accepted
 check 'nobody reads them without a password' nobody_reads_without_a_password
 check 'promtool accepts the alert rules' rules_are_accepted
-check 'the alert rules of clusters fire when they should' rules_of_clusters_fire
+check 'the alert rules fire when they should' rules_fire
 check 'Prometheus scrapes the server' prometheus_scrapes
 echo "metrics: $passed passed, $failed failed"
 [[ $failed == 0 ]]

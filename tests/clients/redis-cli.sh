@@ -98,6 +98,20 @@ whole_keyspace() {
     like '--hotkeys needs an LFU policy' "$(cli --hotkeys)" '*An LFU maxmemory policy is not selected*'
 }
 
+# Keys begin with a counter of 5 under an LFU policy; one is read until its counter is higher than any other.
+hot_keys() {
+    cli FLUSHALL >/dev/null
+    cli CONFIG SET maxmemory-policy allkeys-lfu >/dev/null
+    # shellcheck disable=SC2064 # the address of now
+    trap "redis-cli -h $host -p $port CONFIG SET maxmemory-policy noeviction >/dev/null" EXIT
+    for number in {1..50}; do echo "SET cold:$number v"; done | cli >/dev/null
+    { echo 'SET hot v' && for _ in {1..500}; do echo 'GET hot'; done; } | cli >/dev/null
+    like '--hotkeys names the hot key first' "$(cli --hotkeys | grep -m1 '^hot key found')" 'hot key found with counter: *keyname: "hot"'
+    like 'OBJECT FREQ' "$(cli OBJECT FREQ hot) $(cli OBJECT FREQ cold:7)" '@([6-9]|[1-9][0-9]) 5'
+    cli CONFIG SET maxmemory-policy noeviction >/dev/null
+    trap - EXIT
+}
+
 watching() {
     # redis-cli --stat has no end of its own and buffers into a pipe; the time limit ends it.
     local stat
@@ -165,6 +179,7 @@ standard_input
 mass_insertion
 whole_keyspace
 watching
+hot_keys
 bare_socket
 passwords
 about_the_server

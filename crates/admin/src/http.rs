@@ -10,6 +10,7 @@ use crate::access::{self, Refusal};
 use crate::exposition::{Exposition, Format};
 use crate::figures::Collector;
 use crate::health;
+use crate::pages::{self, Answer};
 use engine::Engine;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
@@ -25,6 +26,7 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::{AbortHandle, JoinHandle};
+use web_console::Console;
 
 /// The most connections at a time.
 pub const CONNECTIONS_MAX: usize = 64;
@@ -41,17 +43,20 @@ const WRONG_PASSWORD_DELAY: Duration = Duration::from_millis(300);
 /// Pause after a connection could not be accepted.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
-type Answer = Response<Full<Bytes>>;
-
 /// Serves these sockets, which do not block, until the process ends. Called on a thread of its own.
-pub fn serve(engine: Arc<Engine>, listeners: Vec<TcpListener>) -> std::io::Result<()> {
+pub fn serve(engine: Arc<Engine>, console: Option<Console>, listeners: Vec<TcpListener>) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(1)
         .thread_name("metrics")
         .build()?;
     runtime.block_on(async {
-        let state = Arc::new(State { collector: Arc::new(Mutex::new(Collector::new(engine.clone()))), engine });
+        let collector = Arc::new(Mutex::new(Collector::new(engine.clone())));
+        let console = console.map(Arc::new);
+        if let Some(console) = console.clone() {
+            tokio::spawn(async move { console.watch().await });
+        }
+        let state = Arc::new(State { collector, console, engine });
         let (send, mut accepted) = mpsc::channel(1);
         for listener in listeners {
             tokio::spawn(accept(tokio::net::TcpListener::from_std(listener)?, send.clone()));
@@ -67,6 +72,7 @@ pub fn serve(engine: Arc<Engine>, listeners: Vec<TcpListener>) -> std::io::Resul
 
 struct State {
     engine: Arc<Engine>,
+    console: Option<Arc<Console>>,
     /// Held while metrics are collected.
     collector: Arc<Mutex<Collector>>,
 }
@@ -107,7 +113,7 @@ async fn accept(listener: tokio::net::TcpListener, send: mpsc::Sender<(TcpStream
 async fn converse(state: Arc<State>, socket: TcpStream, peer: SocketAddr) {
     let answer = service_fn(|request| {
         let state = state.clone();
-        async move { Ok::<Answer, Infallible>(answer(&state, &request, peer).await) }
+        async move { Ok::<Answer, Infallible>(answer(&state, request, peer).await) }
     });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
@@ -120,7 +126,12 @@ async fn converse(state: Arc<State>, socket: TcpStream, peer: SocketAddr) {
     let _ = tokio::time::timeout(Duration::from_secs(CONNECTION_SECONDS_MAX), connection).await;
 }
 
-async fn answer(state: &State, request: &Request<Incoming>, peer: SocketAddr) -> Answer {
+async fn answer(state: &State, request: Request<Incoming>, peer: SocketAddr) -> Answer {
+    if let Some(console) = &state.console
+        && web_console::is_of_console(request.uri().path())
+    {
+        return pages::answer(console, request, peer).await;
+    }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
         answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));

@@ -106,13 +106,14 @@ fn syntax_reads_as_in_the_manual() {
         ("config|set", "CONFIG SET parameter value [...]"),
         (
             "set",
-            "SET key value [<NX | XX>] [GET] [<EX seconds | PX milliseconds | EXAT unix-time-seconds | \
+            "SET key value [<NX | XX | IFEQ ifeq-value | IFNE ifne-value | IFDEQ ifdeq-digest | \
+             IFDNE ifdne-digest>] [GET] [<EX seconds | PX milliseconds | EXAT unix-time-seconds | \
              PXAT unix-time-milliseconds | KEEPTTL>]",
         ),
         ("expire", "EXPIRE key seconds [<NX | XX | GT | LT>]"),
         ("bitcount", "BITCOUNT key [start end [<BYTE | BIT>]]"),
         ("hpersist", "HPERSIST key FIELDS numfields field [...]"),
-        ("bitop", "BITOP <AND | OR | XOR | NOT> destkey key [...]"),
+        ("bitop", "BITOP <AND | OR | XOR | NOT | DIFF | DIFF1 | ANDOR | ONE> destkey key [...]"),
         ("zadd", "ZADD key [<NX | XX>] [<GT | LT>] [CH] [INCR] score member [...]"),
         (
             "zunionstore",

@@ -7,7 +7,7 @@ use engine::{Client, ClientHandle, Clock, Engine, Flow, Settings, Worker};
 use host::IdleHost;
 use resp::OwnedRequest;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 const HOUR_MS: u64 = 3_600_000;
 
@@ -58,6 +58,26 @@ fn a_wait_lasts_as_long_as_it_was_asked_for() {
         // The connection measures from the instant that the request has seen.
         assert_eq!(blocked.until_ms.map(|until_ms| until_ms - world.worker.now_ms), Some(2000));
     }
+}
+
+/// Regression: the thread that says that time stands still was late, and a TTL was counted from before it was given.
+#[test]
+fn what_needs_the_time_waits_while_it_stands() {
+    let mut world = World::new();
+    world.clock.stands.store(true, Relaxed);
+    for line in ["SET a 1 EX 100", "GET a", "TTL a"] {
+        let Flow::Paused(until_ms) = world.execute(line, &mut Vec::new()) else { panic!("{line} is executed") };
+        let in_ms = until_ms - world.clock.monotonic_ms();
+        assert!((1..=100).contains(&in_ms), "{line} is tried again in {in_ms} ms");
+    }
+    assert_eq!(world.run("CLIENT GETNAME"), "$-1\r\n");
+    assert_eq!(world.run("MULTI"), "+OK\r\n");
+    assert_eq!(world.run("DISCARD"), "+OK\r\n");
+    world.engine.restrictions.refuse_writes(Some("the log has failed".into()));
+    assert_eq!(world.run("SET a 1"), "-MISCONF the log has failed\r\n");
+    world.engine.restrictions.refuse_writes(None);
+    world.clock.stands.store(false, Relaxed);
+    assert_eq!(world.run("GET a"), "$-1\r\n");
 }
 
 #[test]
@@ -143,6 +163,7 @@ enum Jump {
 }
 
 struct JumpingClock {
+    stands: AtomicBool,
     unix_us: AtomicU64,
     monotonic_ns: AtomicU64,
 }
@@ -169,6 +190,10 @@ impl Clock for JumpingClock {
     fn monotonic_ns(&self) -> u64 {
         self.monotonic_ns.load(Relaxed)
     }
+
+    fn stands(&self) -> bool {
+        self.stands.load(Relaxed)
+    }
 }
 
 struct World {
@@ -181,6 +206,7 @@ struct World {
 impl World {
     fn new() -> World {
         let clock = Arc::new(JumpingClock {
+            stands: AtomicBool::new(false),
             unix_us: AtomicU64::new(1_800_000_000_000_000),
             monotonic_ns: AtomicU64::new(12_345_678_901),
         });

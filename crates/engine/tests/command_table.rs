@@ -191,7 +191,8 @@ fn described(row: &CommandRow) -> [String; 8] {
                 KeysBegin::Unknown => "unknown".to_owned(),
             };
             let find = match spec.find {
-                Find::Count => "keynum".to_owned(),
+                Find::Count { step: 1 } => "keynum".to_owned(),
+                Find::Count { step } => format!("keynum:{step}"),
                 Find::Unknown => "unknown".to_owned(),
                 Find::Range { last, step, .. } => format!("{last}:{step}"),
             };

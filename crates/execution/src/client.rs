@@ -93,6 +93,8 @@ pub struct Client {
     pub reply_mode: ReplyMode,
     /// CLIENT NO-TOUCH: its reads do not count as use of a key.
     pub no_touch: bool,
+    /// CLIENT IMPORT-SOURCE: with `import-mode`, nothing has expired for it.
+    pub is_import_source: bool,
     pub no_evict: bool,
     /// MONITOR was called.
     pub monitoring: bool,
@@ -129,10 +131,14 @@ pub struct Client {
     pub wait_phase: WaitPhase,
     /// On timeout the reply is a null array, whatever the command has written as its timeout reply.
     pub times_out_with_array: bool,
+    /// A wait runs its command again from time to time: see [`Client::wait_and_look`].
+    pub looks_again: bool,
     /// The request to run when it is served, where that differs from the request it sent: see [`Client::wait_as`].
     pub wait_request: Option<OwnedRequest>,
     /// The progress of its command in slices, for the next slice.
     pub unfinished: Option<Box<Unfinished>>,
+    /// It closed its end a while ago: nobody waits for a reply. Its changes are still made.
+    pub is_gone: bool,
     /// Its command would visit more of an index than one slice allows: it is to run on a copy.
     pub wants_index_copies: bool,
     /// How long its slices have taken so far.
@@ -164,6 +170,7 @@ impl Client {
             seen_rights: RefCell::new(None),
             reply_mode: ReplyMode::On,
             no_touch: false,
+            is_import_source: false,
             no_evict: false,
             monitoring: false,
             output_bytes_max: usize::MAX,
@@ -182,8 +189,10 @@ impl Client {
             last_batch: 0,
             wait_phase: WaitPhase::Idle,
             times_out_with_array: false,
+            looks_again: false,
             wait_request: None,
             unfinished: None,
+            is_gone: false,
             wants_index_copies: false,
             slices_ns: 0,
             away: None,

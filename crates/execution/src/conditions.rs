@@ -55,12 +55,12 @@ pub fn published_events(engine: &Engine, handler: Handler) -> Events {
     }
 }
 
-/// True when expired keys may be removed. While writes are refused or clients are paused, they read as absent but
-/// stay.
+/// True when expired keys may be removed. While writes are refused, clients are paused or another server's data comes in,
+/// they read as absent but stay.
 #[inline]
 pub fn may_expire(engine: &Engine) -> bool {
     let is_paused = || engine.pause.is_set() && engine.pause.is_on(engine.clock.monotonic_ms());
-    !engine.restrictions.any() && !is_paused()
+    !engine.restrictions.any() && !engine.settings.import_mode() && !is_paused()
 }
 
 /// Notes that the long scripts of a request have ended and released their locks.

@@ -157,7 +157,7 @@ fn conclude(
     let Call { worker, client, after, .. } = call;
     // Commands do not wait for keys here: the client gets the timeout reply that the handler has written.
     client.wait_phase = WaitPhase::Idle;
-    metrics::record_command(engine, worker, client, row, request);
+    metrics::record_command(engine, worker, client, row, request, || reply.position().saturating_sub(reply_at));
     let mut result = result;
     if reply.position().saturating_sub(reply_at) > client.reply_bytes_max && result.is_ok() && !worker.in_script {
         result = reply_limit::pass(worker, client, row, request);

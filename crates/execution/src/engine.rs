@@ -15,6 +15,7 @@ use crate::host::{Clock, Host};
 use crate::indexes::IndexCatalogue;
 use crate::instants::Instants;
 use crate::interactive::EndedTransactions;
+use crate::observability::hot_keys::HotKeys;
 use crate::observability::latency::Monitor;
 use crate::observability::monitor::Monitors;
 use crate::observability::slowlog::SlowLog;
@@ -60,6 +61,8 @@ pub struct Engine {
     pub pause: Pause,
     pub slowlog: SlowLog,
     pub latency: Monitor,
+    /// What HOTKEYS counts.
+    pub hot_keys: HotKeys,
     pub host: Arc<dyn Host>,
     pub clock: Arc<dyn Clock>,
     /// Stores the effects: the journal and snapshots.
@@ -132,6 +135,7 @@ impl Engine {
             pause: Pause::default(),
             slowlog: SlowLog::default(),
             latency: Monitor::default(),
+            hot_keys: HotKeys::default(),
             host,
             clock,
             persistence: Arc::new(NoPersistence),
@@ -181,6 +185,7 @@ impl Engine {
             random: fastrand::Rng::with_seed(seed),
             now_ms: self.clock.unix_us() / 1000,
             now_us: self.clock.unix_us(),
+            time_stands: false,
             secrets: Vec::new(),
             batch: PendingBatch::default(),
             spare_transactions: Vec::new(),
@@ -207,6 +212,7 @@ impl Engine {
         let (unix_us, monotonic_ns) = self.clock.both();
         worker.now_ms = unix_us / 1000;
         worker.now_us = unix_us;
+        worker.time_stands = self.clock.stands();
         worker.last_ns = monotonic_ns;
         worker.ahead_ns = (unix_us * 1000).wrapping_sub(monotonic_ns);
     }

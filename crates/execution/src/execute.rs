@@ -159,8 +159,8 @@ pub fn execute_ahead(
         return Flow::Paused(until_ms);
     }
     if let Ok(row) = found
-        && engine.restrictions.any()
-        && let Some(until_ms) = gates::waits_for_data(engine, client, row, request, worker.monotonic_ms())
+        && (engine.restrictions.any() || worker.time_stands)
+        && let Some(until_ms) = gates::waits_for_data(engine, worker, client, row, request)
     {
         return Flow::Paused(until_ms);
     }

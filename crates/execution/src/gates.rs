@@ -10,6 +10,7 @@ use crate::engine::Engine;
 use crate::error::{CommandError, CommandResult};
 use crate::eviction;
 use crate::persistence::Role;
+use crate::worker::Worker;
 use resp::{OwnedRequest, Request};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -40,6 +41,9 @@ pub fn set_standing(engine: &Engine, stands: bool) {
     }
 }
 
+/// When a request is tried again for which the time stood still, if nothing wakes its client.
+const LOOK_AGAIN_MS: u64 = 10;
+
 /// True for commands that read or change data, and so need to know what time it is.
 fn needs_time(row: &CommandRow) -> bool {
     !row.command.flags.has(Flags::LOADING) || row.command.flags.has(Flags::ENDS_QUEUE)
@@ -49,16 +53,23 @@ fn needs_time(row: &CommandRow) -> bool {
 #[cold]
 pub fn waits_for_data(
     engine: &Engine,
+    worker: &Worker,
     client: &Client,
     row: &'static CommandRow,
     request: Request<'_>,
-    now_ms: u64,
 ) -> Option<u64> {
-    if engine.restrictions.is_standing() && needs_time(row) {
+    let now_ms = worker.monotonic_ms();
+    // The log's thread, which says so, may be late. A log that has failed says nothing more: its error is the answer.
+    let stands = worker.time_stands && !engine.restrictions.refuses_writes();
+    if (engine.restrictions.is_standing() || stands) && needs_time(row) {
         engine.pause.hold(&client.handle);
         // IMPORTANT: check again, as below.
         if engine.restrictions.is_standing() {
             return Some(u64::MAX);
+        }
+        // The time may go on without a word from that thread.
+        if stands {
+            return Some(now_ms + LOOK_AGAIN_MS);
         }
         engine.pause.forget(&client.handle);
         return None;

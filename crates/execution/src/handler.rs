@@ -62,6 +62,10 @@ pub fn run_scripting(
     result
 }
 
+/// The instant at which nothing has expired yet. An import source sees it, because its commands may give a new deadline to
+/// what is expired by our clock.
+const BEGINNING_MS: u64 = 1;
+
 /// Runs the handler of a command under locks, and commits its effects.
 #[inline]
 pub fn run_under(
@@ -82,9 +86,12 @@ pub fn run_under(
         None => locked.lend(),
     };
     let mut view = View::new(lent, client.db, now_ms, engine.usage(&mut worker.random), stats);
+    if client.is_import_source && engine.settings.import_mode() && !row.is_relative(request) {
+        view.now_ms = BEGINNING_MS;
+    }
     view.notify_through(&worker.batch.notifications, conditions::published_events(engine, command.handler));
     // Set up in place: moving the view would cost more than all of this.
-    view.touch = !client.no_touch && !command.flags.has(Flags::NO_TOUCH);
+    view.touch = !client.no_touch && !client.is_import_source && !command.flags.has(Flags::NO_TOUCH);
     on_index.set_up(&mut view, engine);
     view.offer = client.offer();
     let (random, in_script) = (&mut worker.random, worker.in_script);

@@ -15,6 +15,10 @@ pub trait Clock: Send + Sync {
     fn both(&self) -> (u64, u64) {
         (self.unix_us(), self.monotonic_ns())
     }
+    /// True while unix time stands still: a log that several machines write says no later time yet.
+    fn stands(&self) -> bool {
+        false
+    }
     /// Called about ten times a second. A clock that derives one time from the other compares them then.
     fn adjust(&self) {}
 }

@@ -7,7 +7,7 @@ use crate::command::{CommandRow, Flags, registry};
 use crate::settings::ClientClass;
 use resp::Request;
 
-/// Records how long a finished command took, for INFO, SLOWLOG, LATENCY and MONITOR.
+/// Records how long a finished command took, for INFO, SLOWLOG, LATENCY, MONITOR and HOTKEYS.
 #[inline]
 pub fn record_command(
     engine: &Engine,
@@ -15,6 +15,7 @@ pub fn record_command(
     client: &mut Client,
     row: &'static CommandRow,
     request: Request<'_>,
+    reply_bytes: impl FnOnce() -> usize,
 ) {
     let ended_ns = engine.clock.monotonic_ns();
     let took_ns = ended_ns.saturating_sub(worker.last_ns);
@@ -31,8 +32,50 @@ pub fn record_command(
         count_call(engine, worker, row, took_ns);
     }
     record_slow(engine, worker, client, row, request, took_ns);
+    if engine.monitors.is_watched() {
+        show(engine, worker, client, row, request, (took_ns, reply_bytes()));
+    }
+}
+
+/// Shows a finished command to those that look at each: clients in MONITOR, and HOTKEYS.
+#[cold]
+fn show(
+    engine: &Engine,
+    worker: &Worker,
+    client: &Client,
+    row: &CommandRow,
+    request: Request<'_>,
+    (took_ns, reply_bytes): (u64, usize),
+) {
+    // A command that waits counts when it is served; what a script calls, and a command within another, once.
+    if !client.wait_phase.is_queued() && !worker.in_script {
+        count_keys(engine, worker, client.db, row, request, (took_ns, reply_bytes));
+    }
     if engine.monitors.any() && !row.command.flags.has(Flags::SKIP_MONITOR.union(Flags::ADMIN)) {
         feed_monitors(engine, worker, client, request);
+    }
+}
+
+/// Counts the keys of a finished command, while HOTKEYS counts.
+#[inline]
+pub fn count_keys(
+    engine: &Engine,
+    worker: &Worker,
+    db: usize,
+    row: &CommandRow,
+    request: Request<'_>,
+    (took_ns, reply_bytes): (u64, usize),
+) {
+    let keys = &row.command.keys;
+    // SESSION.CALL: the command that it calls has been counted.
+    if !engine.monitors.counts_keys() || !keys.has_any() || keys.are_channels() || row.command.calls_behind.is_some() {
+        return;
+    }
+    if let Some(counts) = &mut *worker.metrics.hot_keys.lock() {
+        let found = row.found_keys(request);
+        let positions = || found.ranges.iter().flat_map(|range| range.positions());
+        let bytes = (request.encoded_len() + reply_bytes) as u64;
+        counts.add(db, positions().map(|at| request.arg(at)), positions().count(), took_ns, bytes);
     }
 }
 

@@ -198,7 +198,7 @@ impl Observer for Caches {
         };
         for Touch { key, fate, .. } in touches {
             let reason = match fate {
-                Fate::Read => continue,
+                Fate::Read | Fate::Noted => continue,
                 Fate::Gone(Cause::Expired) | Fate::Loses(Cause::Expired) => Reason::Expired,
                 Fate::Gone(Cause::Deleted | Cause::Evicted)
                 | Fate::Loses(Cause::Deleted | Cause::Evicted)

@@ -261,7 +261,7 @@ impl<'a> Recorder<'a> {
 
     #[cold]
     fn stamp_all(&mut self) {
-        let now = self.recording.view.now_ms.to_string();
+        let now = self.recording.view.clock_ms.to_string();
         for Written { db, name, set } in std::mem::take(&mut self.written) {
             let key = Key::new(&name);
             let within = self.recording.view.locked.db(db, key);

@@ -91,7 +91,10 @@ pub fn run(engine: &Engine, mut call: Call<'_, '_>, out: &mut Vec<u8>, ahead: &m
         _ => {}
     }
     worker.last_ns = worker.last_ns.saturating_sub(std::mem::take(&mut client.slices_ns));
-    metrics::record_command(engine, worker, client, row, request);
+    metrics::record_command(engine, worker, client, row, request, || match result {
+        Ok(()) => out.len() - reply_at,
+        Err(_) => 0,
+    });
     if let Err(error) = result {
         worker.metrics.stats.commands[row.index].failed.add(1);
         fail(worker, client, out, reply_at, &error);

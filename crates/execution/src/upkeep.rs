@@ -1,6 +1,7 @@
 //! Periodic work of the server as a whole. Refuses to know the timer that calls it.
 
 use crate::engine::Engine;
+use crate::observability::hot_keys::Moment;
 use crate::{scripts, waiting};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -11,6 +12,19 @@ pub fn sample(engine: &Engine) {
     waiting::queueing::remove_orphaned_waiters(engine);
     scripts::tidy::wake_to_tidy(engine);
     engine.clock.adjust();
+    engine.hot_keys.end_if_over(&engine.monitors, || moment(engine));
     engine.statistics.sampler.note(engine.clock.monotonic_ns(), &engine.statistics.totals());
     engine.statistics.peak_memory.fetch_max(engine.host.used_memory(), Relaxed);
+}
+
+/// This instant, for what is measured from one to another.
+pub fn moment(engine: &Engine) -> Moment {
+    let (unix_us, monotonic_ns) = engine.clock.both();
+    let (cpu, ms) = (engine.host.cpu(), |seconds: f64| (seconds * 1000.0) as u64);
+    Moment {
+        unix_ms: unix_us / 1000,
+        monotonic_ms: monotonic_ns / 1_000_000,
+        cpu_user_ms: ms(cpu.user),
+        cpu_system_ms: ms(cpu.system),
+    }
 }

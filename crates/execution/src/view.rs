@@ -25,7 +25,10 @@ use std::sync::Arc;
 pub struct View<'a> {
     pub locked: Locked<'a>,
     pub db: usize,
+    /// The instant at which it is judged what has expired.
     pub now_ms: u64,
+    /// The time. It is later than `now_ms` for an import source.
+    pub clock_ms: u64,
     pub(super) touch: bool,
     pub(super) usage: Usage,
     pub(super) stats: &'a WorkerStats,
@@ -89,6 +92,7 @@ impl<'a> View<'a> {
             locked,
             db,
             now_ms,
+            clock_ms: now_ms,
             touch: true,
             usage,
             stats,
@@ -286,6 +290,7 @@ impl<'a> View<'a> {
                 Fate::Gone(Cause::Deleted | Cause::Evicted)
                 | Fate::Loses(_)
                 | Fate::Amended
+                | Fate::Noted
                 | Fate::Deadline
                 | Fate::Read => {}
             }

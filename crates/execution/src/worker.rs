@@ -16,6 +16,8 @@ pub struct Worker {
     /// The instant that the requests being executed see, in unix milliseconds and microseconds.
     pub now_ms: u64,
     pub now_us: u64,
+    /// This instant may be before the requests were sent: see [`Clock::stands`](crate::host::Clock::stands).
+    pub time_stands: bool,
     /// Arguments of the current request that must not appear in SLOWLOG or MONITOR, such as passwords. Handlers add
     /// them.
     pub secrets: Vec<usize>,

@@ -12,7 +12,7 @@
 //! EXEC has been read.
 
 use super::input::{FileError, Input, Trouble};
-use super::rdb_file::{Item, MAGIC, RdbFile};
+use super::rdb_file::{self, Item, RdbFile};
 use resp::{Limits, OwnedRequest, Scan, Scanner};
 use std::collections::VecDeque;
 use std::io::Read;
@@ -107,7 +107,7 @@ impl<R: Read> AofFile<R> {
         loop {
             match &mut self.stage {
                 Stage::Front(input, bytes_max) => {
-                    let is_rdb = input.want(MAGIC.len())? && input.unread().starts_with(MAGIC);
+                    let is_rdb = rdb_file::is_next(input)?;
                     let bytes_max = *bytes_max;
                     let Stage::Front(input, _) = self.change_stage() else { unreachable!() };
                     self.stage = match is_rdb || self.rdb_only {

@@ -9,6 +9,7 @@ mod packed;
 pub mod payload;
 mod rdb;
 pub mod rdb_file;
+pub mod replication;
 mod values;
 
 pub use values::{

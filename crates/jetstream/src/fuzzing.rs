@@ -1,8 +1,9 @@
 //! Readers of bytes that come from elsewhere, for fuzz targets and random tests: they may refuse anything, and must not
 //! panic, or believe what cannot be. Refuses to know where the bytes come from.
 
+use crate::blocks;
 use crate::frame::{self, Assembly, HEADER_LEN, Link, LogId, OVERHEAD};
-use crate::snapshots::Manifest;
+use crate::snapshots::{self, Manifest};
 use bytes::Bytes;
 
 const LOG: LogId = LogId(1);
@@ -64,14 +65,14 @@ fn made_right(body: &[u8], link: &Link) -> Bytes {
 fn with_checksum(mut bytes: Vec<u8>) -> Bytes {
     let crc = crc32c::crc32c(&bytes);
     bytes.extend_from_slice(&crc.to_le_bytes());
-    debug_assert!(bytes.len() >= OVERHEAD || bytes.starts_with(b"HFM1"));
+    debug_assert!(bytes.len() >= OVERHEAD || bytes.starts_with(snapshots::MAGIC));
     bytes.into()
 }
 
 /// Reads the bytes as the manifest of a snapshot, as they are and with the checksum made right. True if it was believed.
 pub fn read_manifest(bytes: &[u8]) -> bool {
     let _ = Manifest::decode(bytes);
-    let mut body = b"HFM1".to_vec();
+    let mut body = snapshots::MAGIC.to_vec();
     body.extend_from_slice(bytes);
     let bytes = with_checksum(body);
     match Manifest::decode(&bytes) {
@@ -81,6 +82,16 @@ pub fn read_manifest(bytes: &[u8]) -> bool {
         }
         None => false,
     }
+}
+
+/// Reads the bytes as a block of a snapshot. True if they are one.
+pub fn read_block(stored: &[u8]) -> bool {
+    let (mut bytes, mut again) = (Vec::new(), Vec::new());
+    if !blocks::decompress(stored, &mut bytes) {
+        return false;
+    }
+    assert!(blocks::decompress(&blocks::compress(&bytes), &mut again) && again == bytes);
+    true
 }
 
 #[cfg(test)]
@@ -123,5 +134,23 @@ mod tests {
             believed += usize::from(read_manifest(&bytes));
         }
         assert!(believed > 100, "{believed}");
+    }
+
+    #[test]
+    fn random_blocks_are_read_or_refused() {
+        let mut rng = fastrand::Rng::with_seed(3);
+        let mut blocks = 0;
+        for _ in 0..5000 {
+            // A literal of a few bytes, whose lengths may be wrong.
+            let length = rng.u8(1..16);
+            let mut stored = vec![length, 0, 0, 0, length + 1, 0, 0, 0, length << 4];
+            stored.extend((0..length).map(|_| rng.u8(..)));
+            if rng.bool() {
+                let at = rng.usize(..stored.len());
+                stored[at] = rng.u8(..);
+            }
+            blocks += usize::from(read_block(&stored));
+        }
+        assert!((2000..5000).contains(&blocks), "{blocks}");
     }
 }

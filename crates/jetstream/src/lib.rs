@@ -4,13 +4,14 @@
 //! - [`frame`]: the bytes of a message, and the chain that each reader checks.
 //! - [`delivery`]: one frame at a time, until it is known what became of it.
 //! - [`lease`]: how long a writer may answer, and a follower waits.
-//! - [`log`], [`follower`], [`place`], [`snapshots`]: `journal`'s interfaces over it.
+//! - [`log`], [`follower`], [`place`], [`snapshots`]: `journal`'s interfaces over it; [`blocks`]: what snapshots are stored as.
 //! - [`stream`]: what it needs of a stream; [`nats`] has it from NATS JetStream, [`simulation`] from a seed.
 //!
 //! `docs/cluster.md` says what is promised; `tests/model` has a model of the protocol.
 
 #![forbid(unsafe_code)]
 
+mod blocks;
 mod context;
 mod delivery;
 mod follower;

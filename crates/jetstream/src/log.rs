@@ -8,7 +8,7 @@ use crate::frame::{self, Contents, Kind, Link};
 use crate::lease::{Timing, has_passed};
 use crate::mutation::{Mutation, is_broken};
 use crate::stream::Tick;
-use journal::{Buffers, Epoch, Failure, Follower, Log, Maintenance, Sequence};
+use journal::{Buffers, Epoch, Failure, Follower, Log, Maintenance, Sequence, SyncHistogram, SyncTimes};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::io;
@@ -39,6 +39,8 @@ pub(crate) struct StreamLog {
     lease_until_ns: AtomicU64,
     has_failed: AtomicBool,
     has_room: AtomicBool,
+    /// From the first attempt to send a frame until it is known to be stored.
+    frame_times: SyncHistogram,
     watchers: Mutex<Vec<Arc<dyn Fn() + Send + Sync>>>,
     itself: Weak<StreamLog>,
 }
@@ -141,6 +143,7 @@ impl StreamLog {
             lease_until_ns: AtomicU64::new(first_sent_ns + context.timing.lease_ns()),
             has_failed: AtomicBool::new(false),
             has_room: AtomicBool::new(true),
+            frame_times: SyncHistogram::default(),
             watchers: Mutex::default(),
             itself: itself.clone(),
             context,
@@ -201,7 +204,9 @@ impl StreamLog {
         let time_ms = time.now_ms().max(state.link.time_ms);
         let ceiling_ms = match kind {
             Kind::Release => self.stop_time(state.link.ceiling_ms).max(time_ms),
-            Kind::Batches | Kind::Epoch => (time_ms + timing.lease_ms()).max(state.link.ceiling_ms),
+            // From the machine's own time on: after a while in which nothing was stored, the log's is behind it, and catches up
+            // with this frame. From the log's on, it would by one lease with each.
+            Kind::Batches | Kind::Epoch => (time_ms.max(time.own_ms()) + timing.lease_ms()).max(state.link.ceiling_ms),
         };
         let contents = Contents {
             kind,
@@ -256,6 +261,7 @@ impl StreamLog {
     fn on_stored(&self, state: &mut State, Stored { link, first_sent_ns }: Stored) {
         let count = link.sequence.0 - state.link.sequence.0;
         let now_ns = self.context.stream.now_ns();
+        self.frame_times.add(Duration::from_nanos(now_ns.saturating_sub(first_sent_ns)));
         state.gathering.note_stored(now_ns, first_sent_ns, count as usize, state.ends.len());
         state.link = link;
         self.context.seen.note(&link, self.context.stream.now_ns());
@@ -536,6 +542,10 @@ impl Maintenance for StreamLog {
         let state = self.state.lock();
         Buffers { unwritten_bytes: state.pending.len() as u64, memory_bytes: state.pending.capacity() as u64 }
     }
+
+    fn sync_times(&self) -> Option<SyncTimes> {
+        Some(self.frame_times.read())
+    }
 }
 
 impl Tick for StreamLog {
@@ -581,6 +591,18 @@ mod tests {
     }
 
     #[test]
+    fn each_frame_is_timed_until_it_is_stored() {
+        let world = World::new(1, 2, 1000);
+        let opened = Process::begin(&world, 0, "a").write();
+        let times = || opened.maintenance.sync_times().expect("it has some");
+        let before = times();
+        store(&opened, b"one");
+        let after = times();
+        assert_eq!(after.count, before.count + 1);
+        assert!(after.sum_ns > before.sum_ns, "{before:?}, {after:?}");
+    }
+
+    #[test]
     fn a_log_that_is_closed_takes_no_more_and_gives_up_its_lease() {
         let world = World::new(1, 2, 1000);
         let opened = Process::begin(&world, 0, "a").write();
@@ -609,6 +631,18 @@ mod tests {
         assert_eq!(ceiling_ms(), OWN_MS + Timing::DEFAULT.lease_ms());
         opened.log.close().unwrap();
         assert_eq!(ceiling_ms(), OWN_MS + STOPS_AFTER_MS);
+    }
+
+    /// Regression: after a while in which nothing was stored, the time of the log was behind for one frame for each lease in it.
+    #[test]
+    fn the_time_of_the_log_catches_up_with_one_frame() {
+        let world = World::new(8, 1, 1000);
+        let process = Process::begin(&world, 0, "a");
+        let _opened = process.write();
+        process.time.1.store(60_000, Ordering::SeqCst);
+        world.advance(Timing::DEFAULT.beat * 2);
+        let ToldTime::Writes { ceiling_ms, .. } = *process.time.0.lock() else { panic!("it writes") };
+        assert_eq!(ceiling_ms, OWN_MS + 60_000 + Timing::DEFAULT.lease_ms());
     }
 
     #[test]

@@ -164,11 +164,17 @@ impl Context {
             if answer != Ok(Found::Missing) {
                 return false;
             }
-            while !has_passed(self.stream.now_ns(), asked_ns, ASK_AGAIN_AFTER) {
-                self.stream.pause();
-            }
+            self.rest();
         }
         true
+    }
+
+    /// Waits before the stream is asked once more.
+    fn rest(&self) {
+        let began_ns = self.stream.now_ns();
+        while !has_passed(self.stream.now_ns(), began_ns, ASK_AGAIN_AFTER) {
+            self.stream.pause();
+        }
     }
 
     fn unreachable(&self, reason: &str) -> RecoveryError {
@@ -226,6 +232,7 @@ struct StreamReading {
 
 impl StreamReading {
     fn new(context: &Arc<Context>) -> Result<StreamReading, RecoveryError> {
+        let began_ns = context.stream.now_ns();
         let (snapshot, link, last) = loop {
             let snapshot = match snapshots::newest(context) {
                 // The stream has everything from its first message on.
@@ -242,11 +249,16 @@ impl StreamReading {
             if last == 0 || first <= link.position + 1 {
                 break (snapshot, link, last);
             }
-            // Its writer may have published newer snapshots since, and removed what they replace.
+            // Its writer may have published newer snapshots since, and removed what they replace. A NATS server that was cut
+            // off may not know them at first.
             let newest = snapshots::newest(context)?.map_or(Link::START, |reader| reader.link());
-            if newest.position <= link.position {
+            if newest.position > link.position {
+                continue;
+            }
+            if has_passed(context.stream.now_ns(), began_ns, context.timing.lost_after) {
                 return Err(context.damaged(&Damage::Purged { first, needed: link.position + 1 }.to_string()));
             }
+            context.rest();
         };
         let follower = StreamFollower::new(context, link);
         Ok(StreamReading { context: context.clone(), snapshot, follower, end: last, batch: None })

@@ -87,9 +87,9 @@ impl Stream for Script {
     }
 }
 
-/// A clock that says what it was last told.
+/// A clock that says what it was last told, and how far the machine's own is ahead of [`OWN_MS`].
 #[derive(Default)]
-pub(crate) struct Told(pub(crate) Mutex<ToldTime>);
+pub(crate) struct Told(pub(crate) Mutex<ToldTime>, pub(crate) AtomicU64);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum ToldTime {
@@ -115,7 +115,7 @@ impl Time for Told {
     }
 
     fn own_ms(&self) -> u64 {
-        OWN_MS
+        OWN_MS + self.1.load(Ordering::SeqCst)
     }
 
     fn follow(&self, time_ms: u64) {

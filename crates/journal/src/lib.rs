@@ -32,6 +32,7 @@ mod sequence;
 pub mod snapshot;
 mod storage;
 mod sync;
+mod sync_times;
 
 pub use directory_follower::DirectoryFollower;
 pub use directory_place::DirectoryPlace;
@@ -49,3 +50,4 @@ pub use sequence::Sequence;
 pub use snapshot::{DirectorySnapshots, ReadSnapshot, SnapshotStore, WriteSnapshot};
 pub use snapshot::{SnapshotError, SnapshotInfo, SnapshotReadError, SnapshotReader, SnapshotWriter, Stamp, StoredPart};
 pub use storage::{Directory, DirectoryLock, Fault, FaultyStorage, LockError, Site, Storage, StorageFile};
+pub use sync_times::{SYNC_BOUNDS_NS, SyncHistogram, SyncTimes};

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::failure::Failure;
 use crate::log::Log;
 use crate::sequence::Sequence;
+use crate::sync_times::SyncTimes;
 
 /// Maintenance of a log.
 ///
@@ -64,6 +65,11 @@ pub trait Maintenance: Log {
 
     /// The memory of batches that are not stored yet.
     fn buffers(&self) -> Buffers;
+
+    /// How long its syncs took, or until a frame was stored by others; `None` for a log that does neither.
+    fn sync_times(&self) -> Option<SyncTimes> {
+        None
+    }
 }
 
 /// The buffers of a log.

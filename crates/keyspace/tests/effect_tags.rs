@@ -9,7 +9,7 @@ use keyspace::types::list::{self, Side};
 use keyspace::types::register::{self, Current, Operation};
 use keyspace::types::run::{self, EVENT_FIELDS, EventId, NewEvent, PackedKey, put_attributes};
 use keyspace::types::session::{self, RequestDigest};
-use keyspace::types::stream::{self, Delivery, StreamId};
+use keyspace::types::stream::{self, Delivery, Remembered, Retention, StreamId};
 use keyspace::types::{hash, set, sorted_set, string};
 use keyspace::{BadEffect, Cause, Change, Definable, Effect, Image, Key, Keyspace, Scalar, Thresholds, ValueType};
 use std::collections::BTreeSet;
@@ -187,6 +187,9 @@ fn changes_of_streams() -> Vec<Row> {
     let change = |change: stream::Change<'static>| Effect::change(Key::new(b"s"), change);
     let (group, consumer, last, at_ms): (&[u8], &[u8], _, _) = (b"g", b"c", StreamId::new(5, 1), 5);
     let deliveries = const { &[Delivery { id: StreamId::new(5, 1), delivered_ms: 4, deliveries: 7 }] };
+    let retention = Retention { duration_ms: 300, ids_max: 7 };
+    let remembered = Remembered { producer: b"p", id: b"i", entry: last, at_ms: 300 };
+    let released = const { &[Delivery { id: StreamId::new(5, 1), delivered_ms: 0, deliveries: 7 }] };
     let deliver =
         Deliver { group, consumer, last, entries_read: Some(2), at_ms, ids: const { &[StreamId::new(5, 1)] } };
     vec![
@@ -211,6 +214,12 @@ fn changes_of_streams() -> Vec<Row> {
         (0, change(Claim { group, consumer, at_ms, deliveries }), "0100 0173 0a0b 0167 0163 0a 01 0a 01 01 07"),
         (0, change(Acknowledge { group, ids: const { &[StreamId::new(5, 1)] } }), "0100 0173 0a0c 0167 01 0a 01"),
         (0, change(Advance { group, last }), "0100 0173 0a0d 0167 05 01"),
+        (0, change(See { group, consumer, at_ms, deliveries }), "0100 0173 0a0e 0167 0163 0a 01 0a 01 01 07"),
+        (0, change(Release { group, deliveries: released }), "0100 0173 0a0f 0167 01 0a 01 07"),
+        (0, change(Order { group }), "0100 0173 0a10 0167"),
+        (0, change(Configure { retention }), "0100 0173 0a11 ac02 07"),
+        (0, change(Remember { remembered }), "0100 0173 0a12 0170 0169 05 01 ac02"),
+        (0, change(Duplicate), "0100 0173 0a13"),
     ]
 }
 
@@ -316,7 +325,13 @@ fn images() -> Vec<Row> {
         (0, set(b"\x00\x03\x03\x02\xd8\x04", THEN), "0200 0173 81c2f6a9a833 04 00 03 03 02 d804"),
         (0, set(b"\x01\x03\x01a\x00\x0212", None), "0200 0173 00 04 01 03 0161 00 023132"),
         (0, set(b"\x02\x02\x01a\x011", None), "0200 0173 00 04 02 02 0161 0131"),
+        (0, set(b"\x03\x02\x01a\x011", None), "0200 0173 00 04 03 02 0161 0131"),
         (0, list(b"\x00\x03\x01a\x00\x0212", THEN), "0200 016c 81c2f6a9a833 09 00 03 0161 00 023132"),
+        (0, list(b"\x01\x02\x01a\x0212", None), "0200 016c 00 09 01 02 0161 023132"),
+        // A small list that the default settings would call a large one.
+        (0, list([b"\x02\x01\x88\x40".as_slice(), &[b'x'; 8200]].concat().leak(), None), {
+            format!("0200 016c 00 09 02 01 8840 {}", "78".repeat(8200)).leak()
+        }),
         (0, cell(b"\x00\x01\x00\x05\x01v", THEN), "0200 0163 81c2f6a9a833 05 00 01 00 05 0176"),
         (0, cell(b"\x00\x02\xac\x02\x05\x01v\x01\x00", None), "0200 0163 00 05 00 02 ac02 05 0176 01 00"),
         (
@@ -347,6 +362,21 @@ fn images() -> Vec<Row> {
             0,
             put(b"s", None, &stream::TYPE, b"\x00\x09\x00\x05\x01\x03\x01\x05\x00\x07\x01\x01f\x06\x00\x01v\x01\x01g\x05\x01\x03\x01\x01c\x0a\x01\x05\x01\x08\x07"),
             "0200 0173 00 0a 00 0900 0501 03 01 0500 07 01016606000176 01 0167 0501 03 01 0163 0a 01 0501 08 07",
+        ),
+        (
+            0,
+            put(b"s", None, &stream::TYPE, b"\x01\x09\x00\x05\x01\x03\x01\x05\x00\x07\x01\x01f\x06\x00\x01v\x01\x01g\x05\x01\x03\x01\x01c\x0a\x01\x01\x05\x01\x08\x07"),
+            "0200 0173 00 0a 01 0900 0501 03 01 0500 07 01016606000176 01 0167 0501 03 01 0163 0a 01 01 0501 08 07",
+        ),
+        (
+            0,
+            put(b"s", None, &stream::TYPE, b"\x02\x09\x00\x05\x01\x03\x01\x05\x00\x07\x01\x01f\x06\x00\x01v\x01\x01g\x05\x01\x03\x01\x01c\x0a\x01\x00\x01\x05\x01\x07"),
+            "0200 0173 00 0a 02 0900 0501 03 01 0500 07 01016606000176 01 0167 0501 03 01 0163 0a 01 00 01 0501 07",
+        ),
+        (
+            0,
+            put(b"s", None, &stream::TYPE, b"\x03\x09\x00\x05\x01\x03\x01\x05\x00\x07\x01\x01f\x06\x00\x01v\x00\xac\x02\x07\x01\x01p\x01i\x05\x00\x05\x02\x01"),
+            "0200 0173 00 0a 03 0900 0501 03 01 0500 07 01016606000176 00 ac02 07 01 0170 0169 0500 05 02 01",
         ),
     ]
 }
@@ -541,7 +571,7 @@ fn what_no_version_wrote_is_refused() {
         ("0b00 00 10", BadEffect::OutOfRange),
         ("0100 016c 0901 00", BadEffect::OutOfRange), // a list without elements
         ("0200 016c 00 09 00 00", BadEffect::OutOfRange),
-        ("0200 016c 00 09 01 01 0161", BadEffect::OutOfRange), // an unknown form
+        ("0200 016c 00 09 03 01 0161", BadEffect::OutOfRange), // an unknown form
         ("0100 016c 0905 00", BadEffect::CutShort),
         ("0100 017a 0301 00", BadEffect::OutOfRange), // a sorted set without members
         ("0200 017a 00 03 00 00", BadEffect::OutOfRange),
@@ -551,7 +581,7 @@ fn what_no_version_wrote_is_refused() {
         ("0100 017a 0301 01 00 0000000000", BadEffect::CutShort),
         ("0100 0173 0401 00", BadEffect::OutOfRange), // a set without members
         ("0200 0173 00 04 00 00", BadEffect::OutOfRange),
-        ("0200 0173 00 04 03 01 0161", BadEffect::OutOfRange), // an unknown form
+        ("0200 0173 00 04 04 01 0161", BadEffect::OutOfRange), // an unknown form
         ("0200 0173 00 04 01 02 0161", BadEffect::CutShort),
         ("0c00 06 0161 0162", BadEffect::OutOfRange), // something unknown is defined
         ("0100 0163 0501 ffffffffffffffff7f 00 05 00", BadEffect::OutOfRange), // a version of more than 63 bits
@@ -594,7 +624,7 @@ fn what_no_version_wrote_is_refused() {
         ("0200 0173 00 08 00 05 09 00 00 00 02 02 01 06 00 02 05 00", BadEffect::OutOfRange), // sent before the one before
         ("0200 0173 00 08 00 05 09 00 00 00 02 02 02 05 00 02 05 00", BadEffect::OutOfRange), // one id twice
         ("0100 0173 0a01 05 01 00", BadEffect::OutOfRange),                                   // an entry without fields
-        ("0200 0173 00 0a 01 0900 0501 03 00 00", BadEffect::OutOfRange),                     // an unknown form
+        ("0200 0173 00 0a 09 0900 0501 03 00 00", BadEffect::OutOfRange),                     // an unknown form
         ("0200 0173 00 0a 00 0900 0501 03 01 0500 03 010166 00", BadEffect::OutOfRange),      // a chunk without entries
         ("0200 0173 00 0a 00 0400 0501 03 01 0500 07 01016606000176 00", BadEffect::OutOfRange), // an entry behind the last
         ("0200 0173 00 0a 00 0900 0501 03 02 0500 07 01016606000176 0500 07 01016606000176 00", BadEffect::OutOfRange), // one chunk twice
@@ -639,6 +669,11 @@ fn old_batches_say_what_they_always_said() {
         "lists",
         "streams",
         "orders-of-registers",
+        "small-sets",
+        "consumers-of-streams",
+        "released-entries",
+        "forms-of-lists",
+        "ids-of-producers",
     ];
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/effects");
     for name in BATCHES {
@@ -807,7 +842,14 @@ fn describe_image(value: Image<'_>) -> String {
         }
         formats::Value::Stream(stream) => {
             let entries = stream.nodes.iter().flat_map(|node| node.entries()).map(|entry| format!("{entry:?}"));
-            let groups = stream.groups.iter().map(|group| format!("{group:?}"));
+            // As it was shown when consumers had one time.
+            let groups = stream.groups.iter().map(|group| {
+                let shown = format!("{group:?}");
+                group.consumers.iter().fold(shown, |shown, consumer| {
+                    let one_time = format!("seen_ms: {0}, active_ms: {0},", consumer.seen_ms);
+                    shown.replace(&one_time, &format!("seen_ms: {},", consumer.seen_ms))
+                })
+            });
             let head = format!("last {:?} {:?}", stream.last, stream.counts);
             joined([head].into_iter().chain(entries).chain(groups))
         }

@@ -64,5 +64,7 @@ ranks! {
     LATENCY = 97, "latency events";
     ERRORS = 98, "error counts by code";
     SAMPLES = 99, "samples of throughput";
-    WAKER = 100, "the waker of a connection's or worker's task";
+    HOT_KEYS = 100, "the session of HOTKEYS";
+    HOT_KEYS_OF_WORKER = 101, "what HOTKEYS counts on a worker";
+    WAKER = 102, "the waker of a connection's or worker's task";
 }

@@ -29,6 +29,22 @@ pub struct LongDouble {
     magnitude: Magnitude,
 }
 
+/// As numbers: -0 equals 0, and NaN has no order.
+impl PartialOrd for LongDouble {
+    fn partial_cmp(&self, other: &LongDouble) -> Option<Ordering> {
+        let (mine, theirs) = (self.magnitude.size()?, other.magnitude.size()?);
+        if self.is_zero() && other.is_zero() {
+            return Some(Ordering::Equal);
+        }
+        Some(match (self.negative, other.negative) {
+            (false, true) => Ordering::Greater,
+            (true, false) => Ordering::Less,
+            (false, false) => mine.cmp(&theirs),
+            (true, true) => theirs.cmp(&mine),
+        })
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Magnitude {
     /// `mantissa * 2^exponent`. The mantissa's top bit is set or the exponent is [`EXPONENT_MIN`], so two magnitudes
@@ -41,7 +57,28 @@ enum Magnitude {
     NotANumber,
 }
 
+impl Magnitude {
+    /// What magnitudes are compared by; `None` for NaN.
+    fn size(self) -> Option<(bool, i64, u64)> {
+        match self {
+            Magnitude::Finite { exponent, mantissa } => Some((false, exponent, mantissa)),
+            Magnitude::Infinite => Some((true, 0, 0)),
+            Magnitude::NotANumber => None,
+        }
+    }
+}
+
 impl LongDouble {
+    pub const ZERO: LongDouble =
+        LongDouble { negative: false, magnitude: Magnitude::Finite { exponent: EXPONENT_MIN, mantissa: 0 } };
+    pub const ONE: LongDouble =
+        LongDouble { negative: false, magnitude: Magnitude::Finite { exponent: -63, mantissa: 1 << 63 } };
+    /// The largest number that is not infinite.
+    pub const MAX: LongDouble =
+        LongDouble { negative: false, magnitude: Magnitude::Finite { exponent: EXPONENT_MAX, mantissa: u64::MAX } };
+    /// The lowest number that is not infinite.
+    pub const MIN: LongDouble = LongDouble { negative: true, ..LongDouble::MAX };
+
     /// Reads what Redis's `string2ld` accepts: all that `strtold` does (exponents, hexadecimal, infinity), but the
     /// whole text, at most [`TEXT_BYTES_MAX`] of it, no leading spaces, no NaN, no overflow and no underflow to zero.
     pub fn parse(text: &[u8]) -> Option<Self> {
@@ -107,6 +144,11 @@ impl LongDouble {
         // For negative numbers, up is towards zero.
         let whole = i64::try_from(whole + u64::from(has_rest && !self.negative)).ok()?;
         Some(if self.negative { -whole } else { whole })
+    }
+
+    /// The number with the other sign.
+    pub fn negated(self) -> LongDouble {
+        LongDouble { negative: !self.negative, ..self }
     }
 
     pub fn is_negative(&self) -> bool {

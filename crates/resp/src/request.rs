@@ -54,6 +54,12 @@ impl<'a> Request<'a> {
         bytes
     }
 
+    /// The length of [`encoded`](Request::encoded), without encoding it.
+    pub fn encoded_len(&self) -> usize {
+        let line = |number: usize| 4 + number.checked_ilog10().unwrap_or(0) as usize;
+        line(self.len()) + self.spans.iter().map(|span| line(span.len as usize) + span.len as usize + 2).sum::<usize>()
+    }
+
     /// The request without its first `count` arguments: what a container passes to its subcommand.
     pub fn skip(&self, count: usize) -> Request<'a> {
         Request { bytes: self.bytes, spans: &self.spans[count..] }
@@ -171,5 +177,22 @@ impl<'a> FromIterator<&'a [u8]> for OwnedRequest {
             owned.push(arg);
         }
         owned
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_length_is_that_of_the_encoded_request() {
+        let long = vec![b'x'; 100_000];
+        for len in [0, 1, 9, 10, 99, 100, 1000, 99_999, 100_000] {
+            for copies in [1, 9, 10, 11, 100] {
+                let owned: OwnedRequest = (0..copies).map(|_| &long[..len]).collect();
+                let request = owned.as_request();
+                assert_eq!(request.encoded_len(), request.encoded().len(), "{copies} of {len}");
+            }
+        }
     }
 }

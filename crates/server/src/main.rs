@@ -20,6 +20,7 @@ fn main() -> std::process::ExitCode {
     std::panic::set_hook(Box::new(platform::logging::panicked));
     let run = |invocation| match invocation {
         Invocation::Serve(loaded) => startup::run(loaded, Beginning::Start),
+        Invocation::Detach => startup::detach(),
         Invocation::Upgrade(loaded) => startup::run(loaded, Beginning::Upgrade),
         Invocation::Use(tool, loaded) => tools::run(tool, &loaded),
     };
@@ -28,9 +29,12 @@ fn main() -> std::process::ExitCode {
         Err(error) if error.is::<tools::SomethingIsWrong>() => std::process::ExitCode::FAILURE,
         Err(error) => {
             eprintln!("holdfast: {error:#}");
-            match error.is::<tools::LeftOut>() {
-                true => tools::LeftOut::EXIT_CODE.into(),
-                false => std::process::ExitCode::FAILURE,
+            if error.is::<tools::LeftOut>() {
+                tools::LeftOut::EXIT_CODE.into()
+            } else if error.is::<tools::CannotCheck>() {
+                tools::CannotCheck::EXIT_CODE.into()
+            } else {
+                std::process::ExitCode::FAILURE
             }
         }
     }

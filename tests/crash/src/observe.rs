@@ -41,7 +41,9 @@ pub(crate) fn observe_owned(connection: &mut Connection, features: Features, own
         read_libraries(connection, &mut state)?;
     }
     if features.own_commands {
-        read_indexes(connection, &mut state)?;
+        // Others drop theirs meanwhile.
+        let is_own = |name: &[u8]| Owner::of(0, name) == Some(owner.number);
+        read_indexes(connection, &mut state, is_own)?;
     }
     state.entries.retain(|place, _| Owner::of(place.db, &place.key) == Some(owner.number));
     let databases = owner.databases_of_its_own().into_iter().flatten().map(|db| (db, "*".to_owned()));
@@ -76,7 +78,7 @@ pub(crate) fn observe(connection: &mut Connection, features: Features) -> Outcom
     if features.functions {
         read_libraries(connection, &mut state)?;
     }
-    let indexes = if features.own_commands { read_indexes(connection, &mut state)? } else { Vec::new() };
+    let indexes = if features.own_commands { read_indexes(connection, &mut state, |_| true)? } else { Vec::new() };
     for db in 0..DATABASES {
         connection.must_run(&["SELECT", &db.to_string()])?;
         let keys = texts(connection.must_run(&["KEYS", "*"])?)?;
@@ -230,11 +232,15 @@ fn read_libraries(connection: &mut Connection, state: &mut State) -> Outcome<()>
     Ok(())
 }
 
-/// The indexes that clients have made; their names.
-fn read_indexes(connection: &mut Connection, state: &mut State) -> Outcome<Vec<Vec<u8>>> {
+/// The indexes that clients have made, of those that are chosen; their names.
+fn read_indexes(
+    connection: &mut Connection,
+    state: &mut State,
+    is_chosen: impl Fn(&[u8]) -> bool,
+) -> Outcome<Vec<Vec<u8>>> {
     let mut names = texts(connection.must_run(&["IDX.LIST"])?)?;
     // The one that every server has by default covers no record of the load.
-    names.retain(|name| name != b"idx:updated_at");
+    names.retain(|name| name != b"idx:updated_at" && is_chosen(name));
     for name in &names {
         let info = connection.must_run(&[b"IDX.INFO", name.as_slice()])?;
         let (prefixes, field) = (part(&info, b"prefixes")?, part(&info, b"field")?);

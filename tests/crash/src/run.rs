@@ -227,8 +227,9 @@ impl Run<'_> {
 
     /// As `check`, of a server that has just begun to follow: it may load its data once more.
     fn check_follower(&mut self, server: &Server) -> Result<(), String> {
-        const ATTEMPTS: usize = 20;
-        for _ in 0..ATTEMPTS {
+        const TELLS_WITHIN: Duration = Duration::from_secs(60);
+        let began = Instant::now();
+        while began.elapsed() < TELLS_WITHIN {
             match observe(&mut connect(server)?, self.features()) {
                 Ok(world) => {
                     self.ledger.check(world)?;
@@ -238,7 +239,7 @@ impl Run<'_> {
                 Err(trouble) => return Err(trouble.describe("asked a follower for all it holds")),
             }
         }
-        Err(format!("a follower does not tell what it holds, after {ATTEMPTS} attempts"))
+        Err(format!("a follower does not tell what it holds, for {TELLS_WITHIN:?}"))
     }
 
     /// Writes all of the ballast, or a quarter of it anew.

@@ -228,7 +228,15 @@ const COMMANDS_7_4: &[(&str, Arity)] = &[
 
 const COMMANDS_8_0: &[(&str, Arity)] = &[("hgetdel", AtLeast(5)), ("hgetex", AtLeast(5)), ("hsetex", AtLeast(6))];
 
-/// Those that only Holdfast has.
+const COMMANDS_8_2: &[(&str, Arity)] = &[("xackdel", AtLeast(6)), ("xdelex", AtLeast(5))];
+
+const COMMANDS_8_4: &[(&str, Arity)] = &[("delex", AtLeast(2)), ("digest", Exactly(2)), ("msetex", AtLeast(4))];
+
+const COMMANDS_8_6: &[(&str, Arity)] = &[("xcfgset", AtLeast(2))];
+
+const COMMANDS_8_8: &[(&str, Arity)] = &[("increx", AtLeast(2)), ("xnack", AtLeast(7))];
+
+/// Those that Redis does not have.
 const COMMANDS_HOLDFAST: &[(&str, Arity)] = &[
     ("cell.cas", AtLeast(4)),
     ("cell.del", AtLeast(2)),
@@ -241,6 +249,7 @@ const COMMANDS_HOLDFAST: &[(&str, Arity)] = &[
     ("cell.list", AtLeast(1)),
     ("cell.mget", AtLeast(2)),
     ("cell.set", AtLeast(3)),
+    ("delifeq", Exactly(3)),
     ("reg.get", Exactly(2)),
     ("reg.incrby", AtLeast(4)),
     ("reg.mget", AtLeast(2)),
@@ -295,6 +304,18 @@ fn too_few_and_too_many_arguments_are_refused() {
     }
     if session.has_redis("8.0") {
         refuse(&session, COMMANDS_8_0);
+    }
+    if session.has_redis("8.2") {
+        refuse(&session, COMMANDS_8_2);
+    }
+    if session.has_redis("8.4") {
+        refuse(&session, COMMANDS_8_4);
+    }
+    if session.has_redis("8.6") {
+        refuse(&session, COMMANDS_8_6);
+    }
+    if session.has_redis("8.8") {
+        refuse(&session, COMMANDS_8_8);
     }
     if session.product() == Product::Holdfast {
         refuse(&session, COMMANDS_HOLDFAST);

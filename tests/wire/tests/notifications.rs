@@ -107,6 +107,37 @@ fn strings() {
 }
 
 #[test]
+fn conditional_strings() {
+    tells(
+        r#"
+        # needs redis >= 8.4
+        MSETEX 2 a 1 b 2 => new a, set a, new b, set b
+        MSETEX 2 a 1 b 2 EX 100 => set a, expire a, set b, expire b
+        MSETEX 2 a 1 c 2 NX =>
+        SET a 2 IFDEQ 0000000000000000 =>
+        SET a 2 IFDNE 0000000000000000 => set a
+        DIGEST a =>
+        DIGEST none => keymiss none
+        DELEX a IFEQ 1 =>
+        DELEX a IFDNE 0000000000000000 => del a
+        DELEX a =>
+        DELEX b => del b
+        # needs redis >= 8.8
+        INCREX k => new k, incrby k
+        INCREX k BYFLOAT 0.5 => incrbyfloat k
+        SET k 10 EX 100 => set k, expire k
+        INCREX k PERSIST => incrby k, persist k
+        INCREX k PERSIST => incrby k
+        INCREX k EX 100 => incrby k, expire k
+        INCREX k EX 200 ENX => incrby k
+        INCREX k UBOUND 5 EX 50 =>
+        INCREX k EXAT 1 => del k
+        INCREX k EXAT 1 =>
+        "#,
+    );
+}
+
+#[test]
 fn bits() {
     tells(
         r#"

@@ -462,6 +462,36 @@ fn a_script_that_was_quick_and_has_written_cannot_be_killed() {
     assert_eq!(two.run("GET w").text(), "201");
 }
 
+/// However long it runs: TIME, and what expires.
+#[test]
+fn time_stands_still_for_a_script() {
+    check(
+        r#"
+        # needs redis >= 7.2
+        > SET soon 1 PX 40
+        +OK
+        > EVAL "local first = redis.call('TIME') local began = os.clock() local ttl = redis.call('PTTL', 'soon') while os.clock() - began < 0.06 do end local last = redis.call('TIME') return {tostring(first[1] == last[1] and first[2] == last[2]), tostring(ttl == redis.call('PTTL', 'soon')), redis.call('SET', 'other', 1, 'PX', 1), tostring(redis.call('PEXPIRETIME', 'other') - last[1] * 1000 - math.floor(last[2] / 1000))}" 2 soon other
+        ["true", "true", +OK, "1"]
+        > EXISTS soon other
+        :0
+        > SET soon 1 PX 40
+        +OK
+        > MULTI
+        +OK
+        > TIME
+        +QUEUED
+        > EVAL "local now, began = redis.call('TIME'), os.clock() while os.clock() - began < 0.06 do end redis.call('RPUSH', 'times', now[2], redis.call('TIME')[2]) return redis.call('EXISTS', 'soon')" 2 times soon
+        +QUEUED
+        > EXISTS soon
+        +QUEUED
+        > EXEC
+        [*, :1, :1]
+        > EVAL "return tostring(redis.call('LINDEX', 'times', 0) == redis.call('LINDEX', 'times', 1))" 1 times
+        "true"
+        "#,
+    );
+}
+
 /// What a script takes is what its commands take, and more.
 #[test]
 fn the_time_of_a_script_has_that_of_its_commands() {

@@ -106,6 +106,9 @@ const HASH_COMMANDS_7_4: &[&str] = &[
     "HPERSIST k FIELDS 1 f",
 ];
 
+const STRING_COMMANDS_8_4: &[&str] =
+    &["DIGEST k", "SET k v IFEQ w", "SET k v IFDEQ 0000000000000000", "SET k v IFDNE 0000000000000000"];
+
 const HASH_COMMANDS_8_0: &[&str] =
     &["HGETEX k FIELDS 1 f", "HGETEX k EX 10 FIELDS 1 f", "HSETEX k FIELDS 1 f v", "HGETDEL k FIELDS 1 f"];
 
@@ -163,6 +166,12 @@ const STREAM_COMMANDS: &[&str] = &[
     "XINFO GROUPS k",
     "XINFO CONSUMERS k g",
 ];
+
+const STREAM_COMMANDS_8_2: &[&str] = &["XDELEX k IDS 1 1-1", "XACKDEL k g IDS 1 1-1"];
+
+const STREAM_COMMANDS_8_6: &[&str] = &["XADD k IDMP p i * f v", "XCFGSET k IDMP-DURATION 5"];
+
+const STREAM_COMMANDS_8_8: &[&str] = &["XREADGROUP GROUP g c CLAIM 5 STREAMS k >", "XNACK k g FAIL IDS 1 1-1"];
 
 const ZSET_COMMANDS: &[&str] = &[
     "ZADD k 1 m",
@@ -385,6 +394,15 @@ const REPLACE: &[&str] =
 fn string_commands_refuse_other_types() {
     let session = Session::start();
     refuse(&session, &["string"], STRING_COMMANDS);
+    if session.has_redis("8.4") {
+        refuse(&session, &["string"], STRING_COMMANDS_8_4);
+    }
+    if session.has_redis("8.8") {
+        refuse(&session, &["string"], &["INCREX k", "INCREX k BYFLOAT 1.5 EX 100"]);
+    }
+    if session.product() == Product::Holdfast {
+        refuse(&session, &["string"], &["DELIFEQ k v"]);
+    }
     refuse(&session, &["string"], HYPERLOGLOG_COMMANDS);
 }
 
@@ -440,7 +458,17 @@ fn sorted_set_commands_refuse_other_types() {
 
 #[test]
 fn stream_commands_refuse_other_types() {
-    refuse(&Session::start(), &["stream"], STREAM_COMMANDS);
+    let session = Session::start();
+    refuse(&session, &["stream"], STREAM_COMMANDS);
+    if session.has_redis("8.2") {
+        refuse(&session, &["stream"], STREAM_COMMANDS_8_2);
+    }
+    if session.has_redis("8.6") {
+        refuse(&session, &["stream"], STREAM_COMMANDS_8_6);
+    }
+    if session.has_redis("8.8") {
+        refuse(&session, &["stream"], STREAM_COMMANDS_8_8);
+    }
 }
 
 #[test]

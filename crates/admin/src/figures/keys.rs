@@ -4,6 +4,8 @@
 use engine::Engine;
 use keyspace::DATABASES;
 use keyspace::shard::Shard;
+use keyspace::types::TYPES;
+use keyspace::types::run::RunStatus;
 use std::collections::BTreeMap;
 
 /// The lowest score that is a time in unix milliseconds: September 2001. A lower one is something else, such as a priority.
@@ -18,6 +20,10 @@ pub(super) struct DbFigures {
     pub(super) table_bytes: u64,
     pub(super) sessions: u64,
     pub(super) open_runs: u64,
+    /// Keys by type, in the order of the types.
+    pub(super) by_type: [u64; TYPES.len()],
+    /// Runs by status.
+    pub(super) runs: [u64; RunStatus::ALL.len()],
     left_ms_sum: u128,
 }
 
@@ -34,6 +40,8 @@ impl DbFigures {
         self.table_bytes += other.table_bytes;
         self.sessions += other.sessions;
         self.open_runs += other.open_runs;
+        self.by_type.iter_mut().zip(other.by_type).for_each(|(sum, count)| *sum += count);
+        self.runs.iter_mut().zip(other.runs).for_each(|(sum, count)| *sum += count);
         self.left_ms_sum += other.left_ms_sum;
     }
 }
@@ -156,6 +164,8 @@ fn of_shard(shard: &Shard, now_ms: u64) -> ShardFigures {
             table_bytes: db.overhead_bytes() as u64,
             sessions: db.session_count() as u64,
             open_runs: db.open_run_count() as u64,
+            by_type: std::array::from_fn(|position| db.count_of_type(TYPES[position]) as u64),
+            runs: RunStatus::ALL.map(|status| db.run_count(status) as u64),
             left_ms_sum: db.time_left_sum(now_ms),
         };
         for (position, index) in db.indexes().iter().enumerate() {

@@ -11,6 +11,8 @@ use engine::observability::latency::Durations;
 use engine::persistence::Role;
 use engine::persistence::journal_state::JournalState;
 use engine::usage_by_user;
+use keyspace::types::TYPES;
+use keyspace::types::run::RunStatus;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -132,6 +134,14 @@ fn journal(text: &mut Exposition, Sources { engine, persistence: report, replica
         "Snapshots that were written.",
         report.saves.count + report.compactions.count,
     );
+    if let Some(syncs) = &report.syncs {
+        let bounds: Vec<(String, u64)> =
+            syncs.at_most.iter().map(|(bound_ns, count)| ((*bound_ns as f64 / 1e9).to_string(), *count)).collect();
+        let upper: Vec<(&str, u64)> = bounds.iter().map(|(shown, count)| (shown.as_str(), *count)).collect();
+        let help = "How long syncs of the journal take, or frames of a log on NATS until they are stored, since it was opened.";
+        let mut family = text.histograms("holdfast_journal_sync_seconds", help);
+        family.add_histogram(&[], &upper, syncs.count, syncs.sum_ns as f64 / 1e9);
+    }
     if let Role::Follower(writer) = &replication.role {
         text.gauge("holdfast_follower_lag_batches", "Batches that are not applied here yet.", writer.lag_batches);
         let seconds = writer.lag_ms as f64 / 1000.0;
@@ -211,6 +221,19 @@ fn stats(text: &mut Exposition, Sources { engine, keys, clients, .. }: &Sources<
     let all = keys.total();
     text.gauge("holdfast_sessions", "Sessions.", all.sessions);
     text.gauge("holdfast_open_runs", "Runs that are not over.", all.open_runs);
+    let mut family = text.gauges("holdfast_runs", "Runs by status.");
+    let statuses = RunStatus::ALL.into_iter().zip(all.runs);
+    statuses.for_each(|(status, count)| family.add(&[("status", status.name())], count));
+    let mut family = text.gauges("holdfast_type_keys", "Keys by the type of their values.");
+    TYPES.iter().zip(all.by_type).for_each(|(value_type, count)| family.add(&[("type", value_type.name)], count));
+    let claimed = totals.records_claimed;
+    text.counter("holdfast_claimed_records_total", "Records that CLAIM has given to workers.", claimed);
+    let requeued = totals.records_requeued;
+    text.counter("holdfast_requeued_records_total", "Records that SWEEP has made due again.", requeued);
+    let help = "Records that had no try left, by the command that has found them.";
+    let mut family = text.counters("holdfast_dead_letters_total", help);
+    family.add(&[("command", "claim")], totals.records_set_aside);
+    family.add(&[("command", "sweep")], totals.records_exhausted);
     let in_transaction = clients.iter().filter(|client| client.in_transaction.load(Relaxed)).count();
     text.gauge("holdfast_open_transactions", "Interactive transactions in progress.", in_transaction);
     text.counter("holdfast_changes_total", "Changes of keys.", totals.changes);

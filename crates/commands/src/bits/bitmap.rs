@@ -113,14 +113,26 @@ fn unit(args: &mut Args<'_>) -> Result<Unit, CommandError> {
 }
 
 pub(super) fn bitop(cx: &mut WriteCx<'_>) -> CommandResult {
-    const OPERATIONS: [(&str, Operation); 4] =
-        [("AND", Operation::And), ("OR", Operation::Or), ("XOR", Operation::Xor), ("NOT", Operation::Not)];
+    const OPERATIONS: [(&str, Operation); 8] = [
+        ("AND", Operation::And),
+        ("OR", Operation::Or),
+        ("XOR", Operation::Xor),
+        ("NOT", Operation::Not),
+        ("DIFF", Operation::Diff),
+        ("DIFF1", Operation::Diff1),
+        ("ANDOR", Operation::AndOr),
+        ("ONE", Operation::One),
+    ];
     let word = cx.args.bytes()?;
     let found = OPERATIONS.iter().find(|(name, _)| is_word(word, name));
-    let (_, operation) = *found.ok_or(CommandError::Syntax)?;
+    let (name, operation) = *found.ok_or(CommandError::Syntax)?;
     let target = cx.args.key()?;
     if operation == Operation::Not && cx.args.left() > 1 {
         return Err(CommandError::fixed("ERR BITOP NOT must be called with a single source key."));
+    }
+    let compares_with_others = matches!(operation, Operation::Diff | Operation::Diff1 | Operation::AndOr);
+    if compares_with_others && cx.args.left() < 2 {
+        return Err(CommandError::said(format!("ERR BITOP {name} must be called with at least two source keys.")));
     }
     let mut sources = Vec::with_capacity(cx.args.left());
     while !cx.args.is_empty() {

@@ -82,12 +82,22 @@ pub(super) const COMMANDS: &[Command] = &[
     write("bitop", at_least(4), key(2).overwritten().and(keys(3, -1, 1).read()), bitmap::bitop)
         .grows_memory()
         .copies_values()
-        .doc("2.6.0", "Combines strings bit by bit with AND, OR, XOR or NOT and keeps the outcome in a key.")
+        .doc("2.6.0", "Combines strings bit by bit and keeps the outcome in a key.")
         .complexity("O(N) for the N bytes of the longest string")
+        .history(&[("8.2.0", "New operations `DIFF`, `DIFF1`, `ANDOR` and `ONE`.")])
         .arguments(&[
             arg::one_of(
                 "operation",
-                &[arg::token("and", "AND"), arg::token("or", "OR"), arg::token("xor", "XOR"), arg::token("not", "NOT")],
+                &[
+                    arg::token("and", "AND"),
+                    arg::token("or", "OR"),
+                    arg::token("xor", "XOR"),
+                    arg::token("not", "NOT"),
+                    arg::token("diff", "DIFF").since("8.2.0"),
+                    arg::token("diff1", "DIFF1").since("8.2.0"),
+                    arg::token("andor", "ANDOR").since("8.2.0"),
+                    arg::token("one", "ONE").since("8.2.0"),
+                ],
             ),
             arg::key("destkey", 0),
             arg::key("key", 1).multiple(),

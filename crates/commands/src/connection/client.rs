@@ -1,19 +1,16 @@
 //! CLIENT: names, lists, limits and closes connections.
 
 use super::basic::{is_label, set_name, valid_name};
-use execution::acl::user::DEFAULT_USER;
+use super::client_filter::{Filter, is_filter};
+use super::client_line::{describe, shown};
 use execution::args::{Args, is_word};
 use execution::client::ReplyMode;
 use execution::clients::pause::PauseMode;
-use execution::clients::tracking::{Mode, Tracker};
-use execution::clients::{ClientHandle, Labels, Peer, Unblock};
-use execution::command::registry;
+use execution::clients::{ClientHandle, Unblock};
 use execution::context::{After, ServerCx};
-use execution::engine::Engine;
 use execution::error::{CommandError, CommandResult};
 use execution::settings::AppendFsync;
 use numbers::parse_i64;
-use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 
 pub(super) fn id(cx: &mut ServerCx<'_>) -> CommandResult {
@@ -86,57 +83,19 @@ pub(super) fn durability(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn shown(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// The type of a client, as in CLIENT LIST TYPE.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Purpose {
-    /// It runs commands, possibly MONITOR.
-    Normal,
-    Subscriber,
-    Replica,
-    Primary,
-}
-
-impl Purpose {
-    fn parse(name: &[u8]) -> Result<Purpose, CommandError> {
-        let names = [
-            ("normal", Purpose::Normal),
-            ("slave", Purpose::Replica),
-            ("replica", Purpose::Replica),
-            ("pubsub", Purpose::Subscriber),
-            ("master", Purpose::Primary),
-        ];
-        let found = names.iter().find(|(word, _)| is_word(name, word));
-        let unknown = || CommandError::said(format!("ERR Unknown client type '{}'", shown(name)));
-        found.map(|(_, purpose)| *purpose).ok_or_else(unknown)
-    }
-
-    fn of(handle: &ClientHandle) -> Purpose {
-        match handle.peer {
-            Peer::Replica => Purpose::Replica,
-            Peer::Primary => Purpose::Primary,
-            Peer::Client if handle.is_subscriber() => Purpose::Subscriber,
-            Peer::Client => Purpose::Normal,
-        }
-    }
-}
-
 pub(super) fn list(cx: &mut ServerCx<'_>) -> CommandResult {
-    let clients = &cx.engine.clients;
-    let listed = if cx.args.is_empty() {
-        clients.all()
-    } else if cx.args.left() == 2 && cx.args.take_word("TYPE") {
-        let purpose = Purpose::parse(cx.args.bytes()?)?;
-        clients.all().into_iter().filter(|handle| Purpose::of(handle) == purpose).collect()
-    } else if cx.args.left() > 1 && cx.args.take_word("ID") {
-        let ids: Option<Vec<i64>> = cx.args.rest().map(parse_i64).collect();
-        let ids = ids.ok_or(CommandError::fixed("ERR Invalid client ID"))?;
-        ids.iter().filter_map(|id| clients.get(u64::try_from(*id).ok()?)).collect()
-    } else {
-        return Err(CommandError::Syntax);
+    let listed = match ids_alone(cx.args) {
+        Some(ids) => {
+            let ids = ids.ok_or(CommandError::fixed("ERR Invalid client ID"))?;
+            ids.iter().filter_map(|id| cx.engine.clients.get(u64::try_from(*id).ok()?)).collect()
+        }
+        None => {
+            let filter = Filter::parse(cx.engine, &mut cx.args)?;
+            let (me, skip_me) = (cx.client.id(), filter.skip_me.unwrap_or(false));
+            let mut all = cx.engine.clients.all();
+            all.retain(|handle| !(skip_me && handle.id == me) && filter.passes(cx.engine, handle, cx.now_ms));
+            all
+        }
     };
     let mut text = String::new();
     for handle in listed {
@@ -146,166 +105,22 @@ pub(super) fn list(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
+/// The ids of CLIENT LIST ID without other filters, as in Redis: they are listed in the given order, and each has to be
+/// a number. `None` if there is another filter.
+fn ids_alone(mut args: Args<'_>) -> Option<Option<Vec<i64>>> {
+    if !args.take_word("ID") || args.is_empty() {
+        return None;
+    }
+    let ids: Vec<&[u8]> = args.rest().collect();
+    let has_filter = ids.iter().any(|word| is_filter(word));
+    (!has_filter).then(|| ids.iter().map(|id| parse_i64(id)).collect())
+}
+
 pub(super) fn info(cx: &mut ServerCx<'_>) -> CommandResult {
     let mut text = String::new();
     describe(cx.engine, &cx.client.handle, cx.now_ms, &mut text);
     cx.reply.verbatim(&text);
     Ok(())
-}
-
-/// Writes one line of CLIENT LIST. An idle client owns no buffers, a short request is read into its worker's, and
-/// arguments are never copied out of them: that is why some of Redis's figures are 0 here. All pending output is in
-/// `omem`.
-/// The line of a client in CLIENT LIST.
-pub fn describe_client(engine: &Engine, handle: &ClientHandle) -> String {
-    let mut line = String::new();
-    describe(engine, handle, engine.clock.unix_us() / 1000, &mut line);
-    line.truncate(line.trim_end().len());
-    line
-}
-
-fn describe(engine: &Engine, handle: &ClientHandle, now_ms: u64, out: &mut String) {
-    let labels = handle.labels();
-    let tracker = engine.tracking.of(handle.id);
-    let redirect = tracker.as_ref().map_or(-1, |tracker| tracker.redirect.map_or(0, |id| id as i64));
-    let (unsent_bytes, unsent_buffers) = handle.unsent();
-    let reply_bytes = handle.output_bytes.load(Relaxed);
-    let (query_bytes, buffer_bytes) = handle.input_bytes();
-    let last_command = (handle.last_command.load(Relaxed) as usize).checked_sub(1);
-    let fields: [(&str, &dyn std::fmt::Display); 31] = [
-        ("id", &handle.id),
-        ("addr", &handle.address),
-        ("laddr", &handle.local_address),
-        ("fd", &handle.fd),
-        ("name", &shown(&labels.name)),
-        ("age", &(now_ms.saturating_sub(handle.created_ms) / 1000)),
-        ("idle", &handle.idle_s(engine.clock.monotonic_ns())),
-        ("flags", &flags(handle, tracker.as_deref())),
-        ("db", &handle.db.load(Relaxed)),
-        ("sub", &handle.subscriptions[0].load(Relaxed)),
-        ("psub", &handle.subscriptions[1].load(Relaxed)),
-        ("ssub", &handle.subscriptions[2].load(Relaxed)),
-        ("multi", &handle.queued.load(Relaxed)),
-        ("qbuf", &query_bytes),
-        ("qbuf-free", &buffer_bytes.saturating_sub(query_bytes)),
-        ("argv-mem", &handle.blocked_bytes.load(Relaxed)),
-        ("multi-mem", &handle.queued_bytes.load(Relaxed)),
-        // A connection owns a buffer for replies only while some are unsent, so its size is also its peak.
-        ("rbs", &reply_bytes),
-        ("rbp", &reply_bytes),
-        ("obl", &0),
-        ("oll", &unsent_buffers),
-        ("omem", &unsent_bytes),
-        ("tot-mem", &handle.memory_bytes()),
-        ("events", &if reply_bytes > 0 { "rw" } else { "r" }),
-        ("cmd", &last_command.map_or("NULL", |index| &registry().rows()[index].full_name)),
-        ("user", &shown_user(&labels)),
-        ("redir", &redirect),
-        ("resp", &handle.resp.load(Relaxed)),
-        ("lib-name", &shown(&labels.library)),
-        ("lib-ver", &shown(&labels.library_version)),
-        // Fields of newer versions of Redis are at the end: programs that parse the line of 7.0 by position still work.
-        ("watch", &handle.watching.load(Relaxed)),
-    ];
-    for (at, (name, value)) in fields.iter().enumerate() {
-        let space = if at == 0 { "" } else { " " };
-        let _ = write!(out, "{space}{name}={value}");
-    }
-    out.push('\n');
-}
-
-fn shown_user(labels: &Labels) -> String {
-    match labels.user.is_empty() {
-        true => DEFAULT_USER.to_owned(),
-        false => shown(&labels.user),
-    }
-}
-
-fn flags(handle: &ClientHandle, tracker: Option<&Tracker>) -> String {
-    let flags = [
-        (handle.peer == Peer::Replica, 'S'),
-        (handle.monitoring.load(Relaxed), 'O'),
-        (handle.peer == Peer::Primary, 'M'),
-        (handle.is_subscriber(), 'P'),
-        (handle.queued.load(Relaxed) >= 0, 'x'),
-        (handle.is_waiting(), 'b'),
-        (tracker.is_some(), 't'),
-        (tracker.is_some_and(Tracker::is_redirect_broken), 'R'),
-        (tracker.is_some_and(|tracker| tracker.mode == Mode::Broadcast), 'B'),
-        (handle.no_evict.load(Relaxed), 'e'),
-        (handle.no_touch.load(Relaxed), 'T'),
-    ];
-    let letters: String = flags.iter().filter(|(set, _)| *set).map(|(_, letter)| letter).collect();
-    if letters.is_empty() { "N".into() } else { letters }
-}
-
-/// Which clients CLIENT KILL closes: those that match every filter that is set.
-struct Filter<'a> {
-    id: Option<u64>,
-    purpose: Option<Purpose>,
-    user: Option<&'a [u8]>,
-    address: Option<&'a [u8]>,
-    local_address: Option<&'a [u8]>,
-    age_min_s: u64,
-    skip_me: bool,
-}
-
-impl<'a> Filter<'a> {
-    fn parse(engine: &Engine, args: &mut Args<'a>) -> Result<Filter<'a>, CommandError> {
-        let mut filter = Filter {
-            id: None,
-            purpose: None,
-            user: None,
-            address: None,
-            local_address: None,
-            age_min_s: 0,
-            skip_me: true,
-        };
-        while let Some(option) = args.try_next() {
-            let value = args.bytes()?;
-            if is_word(option, "ID") {
-                filter.id = Some(positive(value).ok_or(CommandError::fixed("ERR client-id should be greater than 0"))?);
-            } else if is_word(option, "MAXAGE") {
-                filter.age_min_s = age(value)?;
-            } else if is_word(option, "TYPE") {
-                filter.purpose = Some(Purpose::parse(value)?);
-            } else if is_word(option, "ADDR") {
-                filter.address = Some(value);
-            } else if is_word(option, "LADDR") {
-                filter.local_address = Some(value);
-            } else if is_word(option, "USER") {
-                if engine.acl.find(value).is_none() {
-                    return Err(CommandError::said(format!("ERR No such user '{}'", shown(value))));
-                }
-                filter.user = Some(value);
-            } else if is_word(option, "SKIPME") {
-                filter.skip_me = yes_or_no(value, "YES", "NO")?;
-            } else {
-                return Err(CommandError::Syntax);
-            }
-        }
-        Ok(filter)
-    }
-
-    fn passes(&self, handle: &ClientHandle, now_ms: u64) -> bool {
-        self.id.is_none_or(|id| handle.id == id)
-            && self.purpose.is_none_or(|purpose| Purpose::of(handle) == purpose)
-            && self.user.is_none_or(|user| shown_user(&handle.labels()).as_bytes() == user)
-            && self.address.is_none_or(|address| handle.address.as_bytes() == address)
-            && self.local_address.is_none_or(|address| handle.local_address.as_bytes() == address)
-            && now_ms.saturating_sub(handle.created_ms) / 1000 >= self.age_min_s
-    }
-}
-
-fn positive(text: &[u8]) -> Option<u64> {
-    parse_i64(text).filter(|number| *number > 0).map(|number| number as u64)
-}
-
-fn age(text: &[u8]) -> Result<u64, CommandError> {
-    if parse_i64(text).is_none() {
-        return Err(CommandError::fixed("ERR maxage is not an integer or out of range"));
-    }
-    positive(text).ok_or(CommandError::fixed("ERR maxage should be greater than 0"))
 }
 
 fn yes_or_no(word: &[u8], yes: &str, no: &str) -> Result<bool, CommandError> {
@@ -319,7 +134,9 @@ fn yes_or_no(word: &[u8], yes: &str, no: &str) -> Result<bool, CommandError> {
 pub(super) fn kill(cx: &mut ServerCx<'_>) -> CommandResult {
     if cx.args.left() > 1 {
         let filter = Filter::parse(cx.engine, &mut cx.args)?;
-        let killed = kill_all(cx, |handle, now_ms| filter.passes(handle, now_ms), filter.skip_me);
+        let engine = cx.engine;
+        let passes = |handle: &ClientHandle, now_ms| filter.passes(engine, handle, now_ms);
+        let killed = kill_all(cx, passes, filter.skip_me.unwrap_or(true));
         cx.reply.integer(killed as i64);
         return Ok(());
     }
@@ -399,6 +216,18 @@ pub(super) fn no_touch(cx: &mut ServerCx<'_>) -> CommandResult {
     let on = yes_or_no(cx.args.bytes()?, "ON", "OFF")?;
     cx.client.no_touch = on;
     cx.client.handle.no_touch.store(on, Relaxed);
+    cx.reply.ok();
+    Ok(())
+}
+
+/// CLIENT IMPORT-SOURCE, as in Valkey 8.1.
+pub(super) fn import_source(cx: &mut ServerCx<'_>) -> CommandResult {
+    if !cx.engine.settings.import_mode() {
+        return Err(CommandError::fixed("ERR Server is not in import mode"));
+    }
+    let on = yes_or_no(cx.args.bytes()?, "ON", "OFF")?;
+    cx.client.is_import_source = on;
+    cx.client.handle.is_import_source.store(on, Relaxed);
     cx.reply.ok();
     Ok(())
 }

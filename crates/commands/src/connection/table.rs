@@ -5,8 +5,37 @@ use crate::shared::help::help;
 use crate::shared::manual;
 use crate::shared::reach;
 use execution::command::{Command, DatabasesUsed, Flags, at_least, container, exactly, server};
-use execution::docs::argument as arg;
+use execution::docs::argument::{self as arg, Argument};
 use smallvec::smallvec;
+
+const NOT_TYPES: &[Argument] = &[
+    arg::token("normal", "NORMAL"),
+    arg::token("primary", "PRIMARY"),
+    arg::token("replica", "REPLICA"),
+    arg::token("pubsub", "PUBSUB"),
+];
+
+/// Filters of CLIENT KILL and CLIENT LIST that Valkey has and Redis has not.
+const FILTERS_OF_VALKEY: &[Argument] = &[
+    arg::string("name").after("NAME"),
+    arg::integer("idle").after("IDLE"),
+    arg::string("flags").after("FLAGS"),
+    arg::string("lib-name").after("LIB-NAME"),
+    arg::string("lib-ver").after("LIB-VER"),
+    arg::integer("db").after("DB"),
+    arg::string("ip").after("IP"),
+    arg::integer("not-client-id").after("NOT-ID").multiple(),
+    arg::one_of("not-client-type", NOT_TYPES).after("NOT-TYPE"),
+    arg::string("not-username").after("NOT-USER"),
+    arg::string("not-addr").shown_as("ip:port").after("NOT-ADDR"),
+    arg::string("not-laddr").shown_as("ip:port").after("NOT-LADDR"),
+    arg::string("not-name").after("NOT-NAME"),
+    arg::string("not-flags").after("NOT-FLAGS"),
+    arg::string("not-lib-name").after("NOT-LIB-NAME"),
+    arg::string("not-lib-ver").after("NOT-LIB-VER"),
+    arg::integer("not-db").after("NOT-DB"),
+    arg::string("not-ip").after("NOT-IP"),
+];
 
 pub(super) const COMMANDS: &[Command] = &[
     server("auth", at_least(2), basic::auth)
@@ -102,6 +131,7 @@ pub(super) const COMMANDS: &[Command] = &[
                     ("5.0.0", "`TYPE` knows `replica`; `slave` goes on working."),
                     ("6.2.0", "New filter `LADDR`."),
                     ("7.4.0", "New filter `MAXAGE`."),
+                    ("7.4.0", "`ID` takes several ids, and there are the filters of Valkey 9."),
                 ])
                 .arguments(&[arg::one_of(
                     "filter",
@@ -110,7 +140,7 @@ pub(super) const COMMANDS: &[Command] = &[
                         arg::one_of(
                             "new-format",
                             &[
-                                arg::integer("client-id").after("ID").since("2.8.12").optional(),
+                                arg::integer("client-id").after("ID").since("2.8.12").optional().multiple(),
                                 arg::one_of(
                                     "client-type",
                                     &[
@@ -131,6 +161,7 @@ pub(super) const COMMANDS: &[Command] = &[
                                     .after("SKIPME")
                                     .optional(),
                                 arg::integer("maxage").after("MAXAGE").since("7.4.0").optional(),
+                                arg::one_of("filter-of-valkey", FILTERS_OF_VALKEY).optional(),
                             ],
                         )
                         .multiple(),
@@ -151,6 +182,7 @@ pub(super) const COMMANDS: &[Command] = &[
                     ("7.2.0", "New fields `lib-name` and `lib-ver`."),
                     ("7.4.0", "New field `watch`."),
                     ("8.0.0", "New field `io-thread`."),
+                    ("8.0.0", "The filters of CLIENT KILL in Valkey 9."),
                 ])
                 .arguments(&[
                     arg::one_of(
@@ -166,6 +198,14 @@ pub(super) const COMMANDS: &[Command] = &[
                     .since("5.0.0")
                     .optional(),
                     arg::integer("client-id").after("ID").since("6.2.0").optional().multiple(),
+                    arg::string("username").after("USER").optional(),
+                    arg::string("addr").shown_as("ip:port").after("ADDR").optional(),
+                    arg::string("laddr").shown_as("ip:port").after("LADDR").optional(),
+                    arg::one_of("skipme", &[arg::token("yes", "YES"), arg::token("no", "NO")])
+                        .after("SKIPME")
+                        .optional(),
+                    arg::integer("maxage").after("MAXAGE").optional(),
+                    arg::one_of("filter-of-valkey", FILTERS_OF_VALKEY).optional().multiple(),
                 ]),
             server("durability", exactly(3), client::durability)
                 .flag(OWN)
@@ -180,6 +220,15 @@ pub(super) const COMMANDS: &[Command] = &[
                         arg::token("default", "DEFAULT"),
                     ],
                 )]),
+            server("import-source", exactly(3), client::import_source)
+                .flag(OWN)
+                .valkey_doc(
+                    "8.1.0",
+                    "0.1.0",
+                    "Decides whether nothing has expired for this connection while `import-mode` is on.",
+                )
+                .complexity("O(1)")
+                .arguments(&[arg::one_of("enabled", &[arg::token("on", "ON"), arg::token("off", "OFF")])]),
             server("no-evict", exactly(3), client::no_evict)
                 .flag(OTHERS)
                 .doc("7.0.0", "Exempts this connection from being closed to free memory, or ends the exemption.")

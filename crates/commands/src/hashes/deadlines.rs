@@ -151,13 +151,13 @@ fn check_fields(args: &mut Args<'_>, bad_count: &'static str) -> CommandResult {
 const NOT_POSITIVE: &str = "ERR Number of fields must be a positive integer";
 
 pub(super) fn httl(cx: &mut ReadCx<'_>) -> CommandResult {
-    let now_ms = cx.keys.now_ms;
-    reply_deadlines(cx, |deadline| seconds(deadline - now_ms))
+    let now_ms = cx.keys.clock_ms;
+    reply_deadlines(cx, |deadline| seconds(deadline.saturating_sub(now_ms)))
 }
 
 pub(super) fn hpttl(cx: &mut ReadCx<'_>) -> CommandResult {
-    let now_ms = cx.keys.now_ms;
-    reply_deadlines(cx, |deadline| deadline - now_ms)
+    let now_ms = cx.keys.clock_ms;
+    reply_deadlines(cx, |deadline| deadline.saturating_sub(now_ms))
 }
 
 pub(super) fn hexpiretime(cx: &mut ReadCx<'_>) -> CommandResult {

@@ -124,7 +124,7 @@ fn seconds(ms: u64) -> u64 {
 const NO_KEY: i64 = -2;
 const NO_DEADLINE: i64 = -1;
 
-/// Replies with `time` of the deadline, which is later than now.
+/// Replies with `time` of the deadline, which is not earlier than now.
 fn reply_deadline(cx: &mut ReadCx<'_>, time: fn(deadline: u64, now_ms: u64) -> u64) -> CommandResult {
     let key = cx.args.key()?;
     let found = cx.keys.deadline(key);
@@ -132,7 +132,8 @@ fn reply_deadline(cx: &mut ReadCx<'_>, time: fn(deadline: u64, now_ms: u64) -> u
     cx.reply.integer(match found {
         None => NO_KEY,
         Some(None) => NO_DEADLINE,
-        Some(Some(deadline)) => time(deadline, cx.keys.now_ms) as i64,
+        // For an import source a key is there whose deadline has passed.
+        Some(Some(deadline)) => time(deadline.max(cx.keys.clock_ms), cx.keys.clock_ms) as i64,
     });
     Ok(())
 }

@@ -109,6 +109,11 @@ impl Search {
                          negative to start from the end of the list",
                     ));
                 }
+                if search.rank == i64::MIN {
+                    return Err(CommandError::fixed(
+                        "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807",
+                    ));
+                }
             } else if is_word(word, "COUNT") {
                 search.count = Some(not_negative(number, "ERR COUNT can't be negative")?);
             } else if is_word(word, "MAXLEN") {
@@ -119,7 +124,7 @@ impl Search {
         }
         if search.rank < 0 {
             search.from = Side::Right;
-            search.rank = search.rank.checked_neg().unwrap_or(1);
+            search.rank = -search.rank;
         }
         Ok(search)
     }

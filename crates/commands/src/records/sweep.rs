@@ -267,12 +267,14 @@ fn slice(cx: &mut ScriptCx<'_, '_>, sweep: &Sweep<'_>, progress: &mut SweepProgr
         if let Some(channel) = sweep.channel {
             engine.pubsub.publish(channel, &name, unread_bytes_max(engine), sequence);
         }
+        let (shown, counter): (&[u8], _) = match action {
+            SweepAction::Requeued => (b"requeued", &worker.metrics.stats.records_requeued),
+            SweepAction::Exhausted => (b"exhausted", &worker.metrics.stats.records_exhausted),
+        };
+        counter.add(1);
         reply.array(2);
         reply.bulk(&name);
-        reply.bulk(match action {
-            SweepAction::Requeued => b"requeued",
-            SweepAction::Exhausted => b"exhausted",
-        });
+        reply.bulk(shown);
         progress.swept.insert(&name);
     }
     let ended = !cut_short && stuck.ended || progress.is_full || progress.swept.len() >= sweep.limit;

@@ -83,7 +83,10 @@ fn key_spec(spec: &KeySpec, reply: &mut Reply<'_>) {
     }
     reply.bulk(b"find_keys");
     match spec.find {
-        Find::Count => kind_and_details(reply, "keynum", None, &[("keynumidx", 0), ("firstkey", 1), ("keystep", 1)]),
+        Find::Count { step } => {
+            let details = [("keynumidx", 0), ("firstkey", 1), ("keystep", i64::from(step))];
+            kind_and_details(reply, "keynum", None, &details);
+        }
         Find::Unknown => kind_and_details(reply, "unknown", None, &[]),
         Find::Range { last, step, limit } => {
             let details = [("lastkey", i64::from(last)), ("keystep", i64::from(step)), ("limit", i64::from(limit))];

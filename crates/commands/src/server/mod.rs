@@ -3,10 +3,12 @@
 mod command;
 mod config;
 mod debug;
+mod hot_keys;
 mod info;
 mod latency;
 mod memory;
 mod persistence;
+mod prefixes;
 mod process;
 mod table;
 

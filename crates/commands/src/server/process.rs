@@ -10,8 +10,9 @@ use execution::waiting::{Blocked, Event};
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 
+/// The instant that the request sees: the same for all of a script or transaction.
 pub(super) fn time(cx: &mut ServerCx<'_>) -> CommandResult {
-    let now_us = cx.engine.clock.unix_us();
+    let now_us = cx.worker.now_us;
     cx.reply.array(2);
     cx.reply.bulk_integer((now_us / 1_000_000) as i64);
     cx.reply.bulk_integer((now_us % 1_000_000) as i64);

@@ -1,9 +1,9 @@
 //! Commands about the server: the rows, each with its documentation: Redis's facts in our words.
 
-use super::{command, config, debug, info, latency, memory, persistence, process};
+use super::{command, config, debug, hot_keys, info, latency, memory, persistence, prefixes, process};
 use crate::shared::help::help;
 use crate::shared::manual;
-use execution::command::{Command, Flags, Keys, at_least, container, exactly, key, read, server, write};
+use execution::command::{Command, Flags, Keys, at_least, container, exactly, key, overview, read, server, write};
 use execution::docs::argument as arg;
 
 pub(super) const COMMAND: &[Command] = &[server("command", at_least(1), command::command)
@@ -102,6 +102,51 @@ pub(super) const COMMANDS: &[Command] = &[
                 .history(&[("7.0.0", "Takes several settings in one call.")])
                 .arguments(&[arg::block("data", &[arg::string("parameter"), arg::string("value")]).multiple()]),
         ]),
+    container("hotkeys")
+        .doc("8.6.0", "Groups the subcommands that find the keys which take most time and network.")
+        .complexity("Depends on the subcommand")
+        .with_subcommands(&[
+            server("get", exactly(2), hot_keys::get)
+                .flag(TRACKING)
+                .tips(REPORT_OF_NODE)
+                .doc("8.6.0", "Lists the keys that were found in the last session, with what each took.")
+                .complexity("O(K) for K keys returned"),
+            help(manual::help)
+                .doc("8.6.0", "Lists the subcommands of HOTKEYS, with a line on each.")
+                .complexity("O(1)"),
+            server("reset", exactly(2), hot_keys::reset)
+                .flag(TRACKING)
+                .tips(EVERYWHERE)
+                .doc("8.6.0", "Forgets the last session and frees its memory.")
+                .complexity("O(1)"),
+            server("start", at_least(2), hot_keys::start)
+                .flag(TRACKING)
+                .tips(EVERYWHERE)
+                .doc("8.6.0", "Begins a session that counts what each key takes.")
+                .complexity("O(1)")
+                .arguments(&[
+                    arg::block(
+                        "metrics",
+                        &[
+                            arg::integer("count"),
+                            arg::token("cpu", "CPU").optional(),
+                            arg::token("net", "NET").optional(),
+                        ],
+                    )
+                    .after("METRICS"),
+                    arg::integer("k").after("COUNT").optional(),
+                    arg::integer("seconds").after("DURATION").optional(),
+                    arg::integer("ratio").after("SAMPLE").optional(),
+                    arg::block("slots", &[arg::integer("count"), arg::integer("slot").multiple()])
+                        .after("SLOTS")
+                        .optional(),
+                ]),
+            server("stop", exactly(2), hot_keys::stop)
+                .flag(TRACKING)
+                .tips(EVERYWHERE)
+                .doc("8.6.0", "Ends the session and keeps what it has counted.")
+                .complexity("O(1)"),
+        ]),
     read("info", at_least(1), Keys::WALK, info::info)
         .not_data()
         .flag(Flags::LOADING.union(Flags::STALE).union(Flags::DANGEROUS))
@@ -196,6 +241,19 @@ pub(super) const COMMANDS: &[Command] = &[
                 .tips(REPORT_OF_SHARD)
                 .doc("4.0.0", "Reports what the memory allocator says about itself.")
                 .complexity("Depends on how much memory is allocated; can be slow"),
+            overview("prefixes", at_least(2), prefixes::prefixes)
+                .searches(prefixes::searched)
+                .flag(Flags::DANGEROUS.union(Flags::NOSCRIPT).union(Flags::NO_MULTI).union(Flags::NO_TXN))
+                .flag(Flags::NO_TOUCH)
+                .tips(REPORT_OF_SHARD)
+                .own_doc("0.1.0", "Counts keys and their memory by the beginnings of their names, largest first.")
+                .complexity("O(N) for N keys of the database, in slices")
+                .arguments(&[
+                    arg::integer("depth").optional(),
+                    arg::string("prefix").after("PREFIX").optional(),
+                    arg::string("separator").after("SEPARATOR").optional(),
+                    arg::integer("count").after("LIMIT").optional(),
+                ]),
             server("purge", exactly(2), memory::purge)
                 .flag(Flags::NO_TXN)
                 .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
@@ -266,6 +324,7 @@ const ANYTIME: Flags = Flags::LOADING.union(Flags::STALE);
 const ANY_ORDER: &[&str] = &["nondeterministic_output_order"];
 const SAVING: Flags = Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::NO_ASYNC_LOADING);
 const WAIT_TIPS: &[&str] = &["request_policy:all_shards", "response_policy:agg_min"];
+const TRACKING: Flags = Flags::ADMIN.union(Flags::NOSCRIPT);
 const SETTINGS: Flags = Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE);
 const EVERYWHERE: &[&str] = &["request_policy:all_nodes", "response_policy:all_succeeded"];
 const OPERATING: Flags = Flags::ADMIN.union(Flags::LOADING).union(Flags::STALE);

@@ -8,7 +8,7 @@ use execution::settings::events::Events;
 use execution::view::View;
 use hashbrown::HashTable;
 use keyspace::storage::table::NameHash;
-use keyspace::types::set::{self, SetRef, Thresholds, whole};
+use keyspace::types::set::{self, Form, SetRef, Thresholds, whole};
 use keyspace::{Cause, Effect, Image, Key, Scalar};
 use numbers::parse_i64;
 use smallvec::SmallVec;
@@ -29,27 +29,27 @@ fn sources<'v, 'k>(keys: &'v View<'_>, named: impl Iterator<Item = Key<'k>>) -> 
 /// The members of a result, each once, unordered.
 struct Combined<'a> {
     members: Vec<Scalar<'a>>,
-    /// False when Redis's result would have contained members on the way that convert it to a hash table, which it
-    /// would stay.
-    may_be_intset: bool,
+    /// The form of a key that holds them: Redis makes the result step by step, and a set never returns to a smaller form.
+    form: Form,
 }
 
-impl<'a> From<Vec<Scalar<'a>>> for Combined<'a> {
-    fn from(members: Vec<Scalar<'a>>) -> Combined<'a> {
-        Combined { members, may_be_intset: true }
+impl<'a> Combined<'a> {
+    /// The result of a union or a difference, which grows by one member at a time.
+    fn grown(members: Vec<Scalar<'a>>, thresholds: &Thresholds) -> Combined<'a> {
+        Combined { form: thresholds.grown_form(&members), members }
     }
 }
 
 /// An operation on several sets.
 type Operation = for<'a> fn(&Sources<'a>, &Thresholds) -> Combined<'a>;
 
-fn intersection<'a>(sources: &Sources<'a>, _: &Thresholds) -> Combined<'a> {
+fn intersection<'a>(sources: &Sources<'a>, thresholds: &Thresholds) -> Combined<'a> {
     let mut members = Vec::new();
     intersect(sources, |member| {
         members.push(member);
         true
     });
-    members.into()
+    Combined { form: thresholds.form_at_once(&members), members }
 }
 
 /// Visits the members that all sets have, until `visit` returns false.
@@ -65,7 +65,7 @@ fn intersect<'a>(sources: &Sources<'a>, mut visit: impl FnMut(Scalar<'a>) -> boo
     }
 }
 
-fn union<'a>(sources: &Sources<'a>, _: &Thresholds) -> Combined<'a> {
+fn union<'a>(sources: &Sources<'a>, thresholds: &Thresholds) -> Combined<'a> {
     let mut known = Distinct::default();
     let mut members = Vec::new();
     for member in sources.iter().flatten().flat_map(SetRef::iter) {
@@ -73,33 +73,33 @@ fn union<'a>(sources: &Sources<'a>, _: &Thresholds) -> Combined<'a> {
             members.push(member);
         }
     }
-    members.into()
+    Combined::grown(members, thresholds)
 }
 
 /// The members of the first set that no other set has.
 fn difference<'a>(sources: &Sources<'a>, thresholds: &Thresholds) -> Combined<'a> {
-    let [Some(first), others @ ..] = sources.as_slice() else { return Vec::new().into() };
+    let [Some(first), others @ ..] = sources.as_slice() else { return Combined::grown(Vec::new(), thresholds) };
     let others: SmallVec<[SetRef<'_>; 4]> = others.iter().flatten().copied().collect();
     // Every member is looked up in every set, unless walking over all of those is less work.
     let by_look_ups = first.len().saturating_mul(1 + others.len()) / 2;
     let by_walks = first.len() + others.iter().map(SetRef::len).sum::<usize>();
     if by_look_ups <= by_walks {
         let kept = first.iter().filter(|member| !others.iter().any(|set| set.has(*member)));
-        return kept.collect::<Vec<_>>().into();
+        return Combined::grown(kept.collect(), thresholds);
     }
     let mut left = Distinct::default();
     first.iter().for_each(|member| {
         left.add(member);
     });
     // Redis adds all members of the first set to the result before it removes those of the others.
-    let may_be_intset = thresholds.allow_intset(first.len()) && first.iter().all(|member| whole(member).is_some());
+    let form = thresholds.grown_form(&first.iter().collect::<Vec<_>>());
     for member in others.iter().flat_map(SetRef::iter) {
         left.remove(member);
         if left.members.is_empty() {
             break;
         }
     }
-    Combined { members: left.members.into_iter().collect(), may_be_intset }
+    Combined { members: left.members.into_iter().collect(), form }
 }
 
 /// Distinct members. A whole number is the same member whether it comes as text or as a number.
@@ -176,9 +176,9 @@ fn keep(cx: &mut WriteCx<'_>, operation: Operation, event: &'static str) -> Comm
     let thresholds = cx.keys.thresholds().set;
     let (count, image) = {
         let sources = sources(cx.keys.view(), cx.args.rest().map(Key::new))?;
-        let Combined { members, may_be_intset } = operation(&sources, &thresholds);
+        let Combined { members, form } = operation(&sources, &thresholds);
         let mut image = Vec::new();
-        set::put_image(&members, may_be_intset, &thresholds, &mut image);
+        set::put_image(&members, form, &mut image);
         (members.len(), image)
     };
     cx.keys.remove_if_expired(cx.keys.db(), to);

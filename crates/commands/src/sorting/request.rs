@@ -223,7 +223,7 @@ pub(super) fn sort(cx: &mut WriteCx<'_>) -> CommandResult {
     };
     let stored = sort.stored(cx.keys.view(), &elements, range);
     let mut image = Vec::new();
-    list::put_image(stored.iter().map(Vec::as_slice), &mut image);
+    list::put_image(stored.iter().map(Vec::as_slice), &cx.keys.thresholds().list, &mut image);
     batch_limit::pass_batch_bytes(cx.server(), image.len())?;
     cx.keys.remove_if_expired(cx.keys.db(), target);
     if !stored.is_empty() {

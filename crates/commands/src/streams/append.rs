@@ -1,5 +1,6 @@
 //! XADD, XLEN and XSETID.
 
+use super::idempotency::{find_added, remember};
 use super::ids::{NewId, id, reply_id};
 use super::stamp_ms;
 use super::trim::{Options, trim};
@@ -33,10 +34,10 @@ pub(super) fn xadd(cx: &mut WriteCx<'_>) -> CommandResult {
             return Ok(());
         }
     };
-    if last == StreamId::MAX {
+    if last == StreamId::MAX && options.given.is_none() {
         return Err(EXHAUSTED);
     }
-    let id = next_id(last, id, now_ms)?;
+    let id = next_id(last, id, now_ms);
     let mut fields: SmallVec<[Field<'_>; 8]> = SmallVec::new();
     let mut bytes = 0;
     while let Some(name) = cx.args.try_next() {
@@ -44,10 +45,21 @@ pub(super) fn xadd(cx: &mut WriteCx<'_>) -> CommandResult {
         bytes += (name.len() + value.len()) as u64;
         fields.push((name, value));
     }
+    let given = options.given.map(|given| given.resolve(&fields));
+    if let Some((producer, own_id)) = &given
+        && let Some(added) = find_added(cx, key, producer, own_id)?
+    {
+        reply_id(&mut cx.reply, added);
+        return Ok(());
+    }
+    let id = id?;
     if bytes > CHUNK_BYTES_MAX {
         return Err(TOO_LARGE);
     }
     cx.keys.record(&Effect::change(key, Change::Append { id, fields: &fields }));
+    if let Some((producer, own_id)) = &given {
+        remember(cx, key, producer, own_id, id)?;
+    }
     cx.keys.notify(Events::STREAM, "xadd", key);
     if let Some(trimming) = options.trimming {
         trim(&mut cx.keys, key, &trimming)?;
@@ -81,6 +93,8 @@ pub(super) fn xsetid(cx: &mut WriteCx<'_>) -> CommandResult {
     const NEGATIVE: CommandError = CommandError::fixed("ERR entries_added must be positive");
     const BELOW_DELETED: CommandError =
         CommandError::fixed("ERR The ID specified in XSETID is smaller than the provided max_deleted_entry_id");
+    const BELOW_CURRENT_DELETED: CommandError =
+        CommandError::fixed("ERR The ID specified in XSETID is smaller than current max_deleted_entry_id");
     const BELOW_TOP: CommandError =
         CommandError::fixed("ERR The ID specified in XSETID is smaller than the target stream top item");
     const BELOW_LENGTH: CommandError =
@@ -101,6 +115,9 @@ pub(super) fn xsetid(cx: &mut WriteCx<'_>) -> CommandResult {
         }
     }
     let stream = cx.keys.to_change::<&Stream>(key)?.ok_or(CommandError::NoSuchKey)?;
+    if last < stream.max_deleted() {
+        return Err(BELOW_CURRENT_DELETED);
+    }
     if let Some(top) = stream.last_entry() {
         if last < top {
             return Err(BELOW_TOP);

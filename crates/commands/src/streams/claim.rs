@@ -3,13 +3,13 @@
 use super::groups::no_key_or_group;
 use super::ids::{id, reply_id, start};
 use super::ranges::reply_entry;
-use super::read::make_consumer;
+use super::read::{make_consumer, see};
 use super::stamp_ms;
 use execution::args::is_word;
 use execution::context::WriteCx;
 use execution::error::{CommandError, CommandResult};
 use execution::recorder::Recorder;
-use keyspace::types::stream::{Change, Delivery, Group, Stream, StreamId};
+use keyspace::types::stream::{Change, Delivery, Group, Pending, Stream, StreamId};
 use keyspace::{Effect, Key};
 use numbers::parse_i64;
 use smallvec::SmallVec;
@@ -57,9 +57,9 @@ impl Options {
     }
 }
 
-/// True when a pending entry has been idle for so long.
-fn is_idle(delivered_ms: i64, idle_ms: i64, now_ms: i64) -> bool {
-    idle_ms == 0 || now_ms.wrapping_sub(delivered_ms) >= idle_ms
+/// True when a pending entry has been idle for so long, or was released.
+fn is_idle(pending: &Pending, idle_ms: i64, now_ms: i64) -> bool {
+    idle_ms == 0 || pending.is_released() || now_ms.wrapping_sub(pending.delivered_ms) >= idle_ms
 }
 
 /// Finds the stream and its group.
@@ -86,6 +86,7 @@ pub(super) fn xclaim(cx: &mut WriteCx<'_>) -> CommandResult {
     if options.last > at.last {
         cx.keys.record(&Effect::change(key, Change::Advance { group, last: options.last }));
     }
+    make_consumer(cx, key, group, consumer)?;
     // An impossible time counts as now.
     let delivered_ms = options.delivered_ms.filter(|ms| (0..=now_ms).contains(ms)).unwrap_or(now_ms);
     let open = cx.reply.open_array();
@@ -106,7 +107,7 @@ pub(super) fn xclaim(cx: &mut WriteCx<'_>) -> CommandResult {
                 continue;
             };
             let before = match pending {
-                Some(pending) if !is_idle(pending.delivered_ms, idle_ms, now_ms) => continue,
+                Some(pending) if !is_idle(pending, idle_ms, now_ms) => continue,
                 Some(pending) => pending.deliveries(),
                 None if options.force => 1,
                 None => continue,
@@ -120,30 +121,24 @@ pub(super) fn xclaim(cx: &mut WriteCx<'_>) -> CommandResult {
             }
         }
         count += claimed.len();
-        record(cx, key, group, consumer, &claimed, &gone)?;
+        record(cx, key, group, consumer, &claimed, &gone);
     }
     cx.reply.close(open, count);
+    if count == 0 {
+        see(cx, key, group, consumer);
+    }
     Ok(())
 }
 
 /// Records that entries are pending for a consumer, and that deleted entries are pending for none.
-fn record(
-    cx: &mut WriteCx<'_>,
-    key: Key<'_>,
-    group: &[u8],
-    consumer: &[u8],
-    claimed: &[Delivery],
-    gone: &[StreamId],
-) -> CommandResult {
+fn record(cx: &mut WriteCx<'_>, key: Key<'_>, group: &[u8], consumer: &[u8], claimed: &[Delivery], gone: &[StreamId]) {
     if !gone.is_empty() {
         cx.keys.record(&Effect::change(key, Change::Acknowledge { group, ids: gone }));
     }
     if !claimed.is_empty() {
-        make_consumer(cx, key, group, consumer)?;
         let at_ms = stamp_ms(cx) as i64;
         cx.keys.record(&Effect::change(key, Change::Claim { group, consumer, at_ms, deliveries: claimed }));
     }
-    Ok(())
 }
 
 pub(super) fn xautoclaim(cx: &mut WriteCx<'_>) -> CommandResult {
@@ -166,6 +161,8 @@ pub(super) fn xautoclaim(cx: &mut WriteCx<'_>) -> CommandResult {
         }
     }
     cx.keys.to_change::<&Stream>(key)?;
+    found(&cx.keys, key, group)?;
+    make_consumer(cx, key, group, consumer)?;
     let (stream, at) = found(&cx.keys, key, group)?;
     let now_ms = stamp_ms(cx) as i64;
     let (mut claimed, mut gone) = (Vec::new(), Vec::new());
@@ -176,7 +173,7 @@ pub(super) fn xautoclaim(cx: &mut WriteCx<'_>) -> CommandResult {
         looked_at += 1;
         if stream.get(id).is_none() {
             gone.push(id);
-        } else if is_idle(pending.delivered_ms, idle_ms, now_ms) {
+        } else if is_idle(pending, idle_ms, now_ms) {
             let deliveries = pending.deliveries().wrapping_add(u64::from(!just_ids));
             claimed.push(Delivery { id, delivered_ms: now_ms, deliveries });
         }
@@ -194,5 +191,9 @@ pub(super) fn xautoclaim(cx: &mut WriteCx<'_>) -> CommandResult {
     }
     cx.reply.array(gone.len());
     gone.iter().for_each(|id| reply_id(&mut cx.reply, *id));
-    record(cx, key, group, consumer, &claimed, &gone)
+    record(cx, key, group, consumer, &claimed, &gone);
+    if claimed.is_empty() {
+        see(cx, key, group, consumer);
+    }
+    Ok(())
 }

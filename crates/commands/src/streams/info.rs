@@ -8,7 +8,7 @@ use execution::context::ReadCx;
 use execution::error::{CommandError, CommandResult};
 use execution::view::View;
 use keyspace::Key;
-use keyspace::types::stream::{Consumer, Group, Stream, StreamId};
+use keyspace::types::stream::{Consumer, Group, Idempotency, NEVER_ACTIVE, Stream, StreamId};
 use resp::Reply;
 
 /// How many entries FULL shows of each list, by default.
@@ -25,13 +25,21 @@ pub(super) fn consumers(cx: &mut ReadCx<'_>) -> CommandResult {
     let group = existing(&cx.keys, key)?.group(name).ok_or_else(|| no_group_for(name, key))?;
     cx.reply.array(group.consumers().len());
     for consumer in group.consumers() {
-        cx.reply.map(3);
+        let ms_since = |then: i64| (cx.keys.now_ms as i64).wrapping_sub(then).max(0);
+        let idle_ms = ms_since(consumer.seen_ms());
+        let inactive_ms = match consumer.active_ms() {
+            NEVER_ACTIVE => -1,
+            active_ms => ms_since(active_ms),
+        };
+        cx.reply.map(4);
         cx.reply.bulk(b"name");
         cx.reply.bulk(consumer.name());
         cx.reply.bulk(b"pending");
         cx.reply.integer(consumer.len() as i64);
         cx.reply.bulk(b"idle");
-        cx.reply.integer((cx.keys.now_ms as i64).wrapping_sub(consumer.seen_ms()).max(0));
+        cx.reply.integer(idle_ms);
+        cx.reply.bulk(b"inactive");
+        cx.reply.integer(inactive_ms);
     }
     Ok(())
 }
@@ -78,7 +86,9 @@ pub(super) fn stream(cx: &mut ReadCx<'_>) -> CommandResult {
         _ => Some(full_count(&mut cx.args)?),
     };
     let reply = &mut cx.reply;
-    reply.map(if count.is_some() { 9 } else { 10 });
+    let idempotency = stream.idempotency();
+    let of_producers = if idempotency.is_some() { 6 } else { 0 };
+    reply.map(of_producers + if count.is_some() { 9 } else { 10 });
     reply.bulk(b"length");
     reply.integer(stream.len() as i64);
     reply.bulk(b"radix-tree-keys");
@@ -93,11 +103,31 @@ pub(super) fn stream(cx: &mut ReadCx<'_>) -> CommandResult {
     reply.integer(stream.added() as i64);
     reply.bulk(b"recorded-first-entry-id");
     reply_id(reply, stream.first());
+    if let Some(ids) = idempotency {
+        reply_idempotency(reply, ids, cx.keys.now_ms);
+    }
     match count {
         None => reply_ends(reply, stream),
         Some(count) => reply_full(reply, stream, count),
     }
     Ok(())
+}
+
+/// What is known of producers that use ids of their own.
+fn reply_idempotency(reply: &mut Reply<'_>, ids: &Idempotency, now_ms: u64) {
+    let (producers, tracked) = ids.tracked(now_ms);
+    let fields = [
+        ("idmp-duration", ids.retention.duration_ms / 1000),
+        ("idmp-maxsize", ids.retention.ids_max),
+        ("pids-tracked", producers as u64),
+        ("iids-tracked", tracked as u64),
+        ("iids-added", ids.added),
+        ("iids-duplicates", ids.duplicates),
+    ];
+    for (name, number) in fields {
+        reply.bulk(name.as_bytes());
+        reply.integer(number as i64);
+    }
 }
 
 /// How many entries to show of each list. FULL has been parsed.
@@ -139,18 +169,20 @@ fn reply_full(reply: &mut Reply<'_>, stream: &Stream, count: usize) {
     reply.bulk(b"groups");
     reply.array(stream.groups().len());
     for (name, group) in stream.groups() {
-        reply.map(7);
+        reply.map(8);
         reply.bulk(b"name");
         reply.bulk(name);
         reply_progress(reply, stream, group);
         reply.bulk(b"pel-count");
         reply.integer(group.len() as i64);
+        reply.bulk(b"nacked-count");
+        reply.integer(group.released_len() as i64);
         reply.bulk(b"pending");
         reply.array(group.len().min(count));
         for (id, pending) in group.pending(..).take(count) {
             reply.array(4);
             reply_id(reply, id);
-            reply.bulk(group.consumer_of(pending).name());
+            reply.bulk(group.owner_of(pending));
             reply.integer(pending.delivered_ms);
             reply.integer(pending.deliveries() as i64);
         }
@@ -161,11 +193,13 @@ fn reply_full(reply: &mut Reply<'_>, stream: &Stream, count: usize) {
 }
 
 fn reply_consumer(reply: &mut Reply<'_>, group: &Group, consumer: &Consumer, count: usize) {
-    reply.map(4);
+    reply.map(5);
     reply.bulk(b"name");
     reply.bulk(consumer.name());
     reply.bulk(b"seen-time");
     reply.integer(consumer.seen_ms());
+    reply.bulk(b"active-time");
+    reply.integer(consumer.active_ms());
     reply.bulk(b"pel-count");
     reply.integer(consumer.len() as i64);
     reply.bulk(b"pending");

@@ -3,11 +3,14 @@
 mod append;
 mod claim;
 mod groups;
+mod idempotency;
 mod ids;
 mod info;
 mod pending;
 mod ranges;
 mod read;
+mod references;
+mod release;
 mod table;
 mod trim;
 

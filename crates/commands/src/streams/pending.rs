@@ -73,6 +73,14 @@ fn summary(reply: &mut Reply<'_>, group: &Group) {
     reply.close(open, count);
 }
 
+/// For how long an entry has been pending since its last delivery; -1 when it was released.
+pub(super) fn idle_ms(pending: &Pending, now_ms: i64) -> i64 {
+    match pending.is_released() {
+        true => -1,
+        false => now_ms.wrapping_sub(pending.delivered_ms).max(0),
+    }
+}
+
 fn list(reply: &mut Reply<'_>, group: &Group, filter: &Filter<'_>, now_ms: i64) {
     let open = reply.open_array();
     let mut count = 0;
@@ -83,8 +91,8 @@ fn list(reply: &mut Reply<'_>, group: &Group, filter: &Filter<'_>, now_ms: i64) 
         let mut put = |(id, pending): (StreamId, &Pending)| {
             reply.array(4);
             reply_id(reply, id);
-            reply.bulk(group.consumer_of(pending).name());
-            reply.integer(now_ms.wrapping_sub(pending.delivered_ms).max(0));
+            reply.bulk(group.owner_of(pending));
+            reply.integer(idle_ms(pending, now_ms));
             reply.integer(pending.deliveries() as i64);
             count += 1;
         };

@@ -67,6 +67,12 @@ pub(super) fn reply_entries<'a>(reply: &mut Reply<'_>, entries: impl Iterator<It
 pub(super) fn reply_entry(reply: &mut Reply<'_>, entry: &EntryRef<'_>) {
     reply.array(2);
     reply_id(reply, entry.id);
+    reply_fields(reply, entry);
+}
+
+/// Writes the fields of an entry as a flat array.
+#[inline]
+pub(super) fn reply_fields(reply: &mut Reply<'_>, entry: &EntryRef<'_>) {
     reply.array(2 * entry.len());
     for (name, value) in entry.fields() {
         name.reply(reply);

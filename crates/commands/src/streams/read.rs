@@ -2,7 +2,8 @@
 //! to know how waiting works (`execution::waiting`).
 
 use super::ids::{id, reply_id, text_of};
-use super::ranges::{reply_entries, reply_entry};
+use super::pending::idle_ms;
+use super::ranges::{reply_entries, reply_entry, reply_fields};
 use super::stamp_ms;
 use execution::args::{Args, is_word};
 use execution::command::{FoundKeys, KeyFlags, KeyRange};
@@ -10,7 +11,7 @@ use execution::context::{ReadCx, WriteCx};
 use execution::error::{CommandError, CommandResult};
 use execution::settings::events::Events;
 use execution::waiting::keys::{Condition, Wait, WaitKeys, WaitRole};
-use keyspace::types::stream::{Change, Delivery, Stream, StreamId};
+use keyspace::types::stream::{Change, Delivery, EntryRef, Group, Pending, Stream, StreamId};
 use keyspace::{Effect, Key, Value};
 use numbers::parse_i64;
 use resp::{OwnedRequest, Protocol, Reply, Request};
@@ -28,32 +29,42 @@ struct Asked<'a> {
     /// The names of the group and the consumer.
     group: Option<(&'a [u8], &'a [u8])>,
     no_ack: bool,
+    /// Entries that have been pending for so many milliseconds are delivered too.
+    claim_ms: Option<i64>,
     /// The position of the first key, and the number of keys.
     keys_at: usize,
     keys: usize,
 }
 
 impl<'a> Asked<'a> {
-    fn take(args: &mut Args<'a>, is_group: bool, in_script: bool) -> Result<Asked<'a>, CommandError> {
+    fn take(args: &mut Args<'a>, is_group: bool) -> Result<Asked<'a>, CommandError> {
         let request = args.request();
-        let mut asked = Asked { request, block_ms: None, count: None, group: None, no_ack: false, keys_at: 0, keys: 0 };
+        let mut asked = Asked {
+            request,
+            block_ms: None,
+            count: None,
+            group: None,
+            no_ack: false,
+            claim_ms: None,
+            keys_at: 0,
+            keys: 0,
+        };
         while let Some(word) = args.try_next() {
             let more = args.left();
             if is_word(word, "BLOCK") && more > 0 {
-                if in_script {
-                    let name = String::from_utf8_lossy(request.arg(0));
-                    return Err(CommandError::said(format!(
-                        "ERR {name} command is not allowed with BLOCK option from scripts"
-                    )));
-                }
                 asked.block_ms = Some(block_ms(args.bytes()?)?);
             } else if is_word(word, "COUNT") && more > 0 {
                 asked.count = usize::try_from(args.int()?).ok().filter(|count| *count > 0);
             } else if is_word(word, "STREAMS") && more > 0 {
                 if !more.is_multiple_of(2) {
-                    return Err(CommandError::fixed(
-                        "ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be specified.",
-                    ));
+                    return Err(CommandError::fixed(match is_group {
+                        false => {
+                            "ERR Unbalanced 'xread' list of streams: for each stream key an ID, '+', or '$' must be specified."
+                        }
+                        true => {
+                            "ERR Unbalanced 'xreadgroup' list of streams: for each stream key an ID or '>' must be specified."
+                        }
+                    }));
                 }
                 (asked.keys_at, asked.keys) = (request.len() - more, more / 2);
                 break;
@@ -64,6 +75,13 @@ impl<'a> Asked<'a> {
                     ));
                 }
                 asked.group = Some((args.bytes()?, args.bytes()?));
+            } else if is_word(word, "CLAIM") && more > 0 {
+                if !is_group {
+                    return Err(CommandError::fixed(
+                        "ERR The CLAIM option is only supported by XREADGROUP. You called XREAD instead.",
+                    ));
+                }
+                asked.claim_ms = Some(claim_ms(args.bytes()?)?);
             } else if is_word(word, "NOACK") {
                 if !is_group {
                     return Err(CommandError::fixed(
@@ -108,6 +126,15 @@ fn block_ms(text: &[u8]) -> Result<u64, CommandError> {
     u64::try_from(ms).map_err(|_| CommandError::fixed("ERR timeout is negative"))
 }
 
+/// Parses for how long entries have been pending that are claimed, in milliseconds.
+fn claim_ms(text: &[u8]) -> Result<i64, CommandError> {
+    match parse_i64(text) {
+        None => Err(CommandError::fixed("ERR min-idle-time is not an integer")),
+        Some(..0) => Err(CommandError::fixed("ERR min-idle-time must be a positive integer")),
+        Some(ms) => Ok(ms),
+    }
+}
+
 /// The keys of XREAD and XREADGROUP: the first half of the arguments after STREAMS, if that word is not the name of a
 /// group or a consumer.
 pub(super) fn keys(request: Request<'_>, flags: KeyFlags) -> FoundKeys {
@@ -115,7 +142,7 @@ pub(super) fn keys(request: Request<'_>, flags: KeyFlags) -> FoundKeys {
     while at < request.len() {
         let word = request.arg(at);
         at += 1;
-        if is_word(word, "BLOCK") || is_word(word, "COUNT") {
+        if ["BLOCK", "COUNT", "CLAIM"].iter().any(|option| is_word(word, option)) {
             at += 1;
         } else if is_word(word, "GROUP") {
             at += 2;
@@ -150,7 +177,7 @@ fn reply_name(reply: &mut Reply<'_>, key: Key<'_>) {
 }
 
 pub(super) fn xread(cx: &mut ReadCx<'_>) -> CommandResult {
-    let asked = Asked::take(&mut cx.args, false, cx.in_script)?;
+    let asked = Asked::take(&mut cx.args, false)?;
     let offer = cx.client.offer();
     let (mut ids, mut served) = (SmallVec::<[StreamId; 4]>::new(), SmallVec::<[usize; 4]>::new());
     for number in 0..asked.keys {
@@ -241,40 +268,61 @@ enum From {
     Pending(StreamId),
 }
 
+impl From {
+    fn of_id(arg: &[u8]) -> Result<From, CommandError> {
+        const LAST_ASSIGNED: CommandError = CommandError::fixed(
+            "ERR The $ ID is meaningless in the context of XREADGROUP: you want to read the history of this consumer by specifying a proper ID, or use the > ID to get new messages. The $ ID would just return an empty result set.",
+        );
+        const LAST_ENTRY: CommandError = CommandError::fixed(
+            "ERR The + ID is meaningless in the context of XREADGROUP: you want to read the history of this consumer by specifying a proper ID, or use the > ID to get new messages. The + ID would just return an empty result set.",
+        );
+        match text_of(arg) {
+            b"$" => Err(LAST_ASSIGNED),
+            b"+" => Err(LAST_ENTRY),
+            b">" => Ok(From::New),
+            _ => Ok(match id(arg, 0)? {
+                // In Redis the highest id is another way to write `>`.
+                StreamId::MAX => From::New,
+                after => From::Pending(after),
+            }),
+        }
+    }
+}
+
 pub(super) fn xreadgroup(cx: &mut WriteCx<'_>) -> CommandResult {
-    let asked = Asked::take(&mut cx.args, true, cx.in_script)?;
-    let (group, _) = asked.group.ok_or(CommandError::Syntax)?;
+    let asked = Asked::take(&mut cx.args, true)?;
+    let (group, consumer) = asked.group.ok_or(CommandError::Syntax)?;
     if let Some(offer) = cx.client.offer() {
         let number = (0..asked.keys).find(|number| offer.has(asked.key(*number))).ok_or(CommandError::Internal)?;
         return read_offered(cx, &asked, number, group);
     }
     let count = asked.count.unwrap_or(usize::MAX);
     let mut served = SmallVec::<[(usize, From); 4]>::new();
+    if asked.claim_ms.is_some() {
+        // IMPORTANT: before anything is claimed: what is refused because of one stream changes no other.
+        for number in 0..asked.keys {
+            let key = asked.key(number);
+            let found = cx.keys.to_change::<&Stream>(key)?.and_then(|stream| stream.group(group));
+            if found.is_none() {
+                return Err(no_key_or_group_to_read(key, group));
+            }
+            From::of_id(asked.id(number))?;
+        }
+    }
     for number in 0..asked.keys {
         let key = asked.key(number);
-        let mut wants_new = false;
+        prepare_claims(cx, key, &asked, group)?;
         let stream = cx.keys.to_change::<&Stream>(key)?;
-        let Some((stream, found)) = stream.and_then(|stream| Some((stream, stream.group(group)?))) else {
-            return Err(CommandError::said(format!(
-                "NOGROUP No such key '{}' or consumer group '{}' in XREADGROUP with GROUP option",
-                String::from_utf8_lossy(key.name),
-                String::from_utf8_lossy(group)
-            )));
-        };
-        match text_of(asked.id(number)) {
-            b"$" => {
-                return Err(CommandError::fixed(
-                    "ERR The $ ID is meaningless in the context of XREADGROUP: you want to read the history of this consumer by specifying a proper ID, or use the > ID to get new messages. The $ ID would just return an empty result set.",
-                ));
-            }
-            b">" => wants_new = true,
-            _ => match id(asked.id(number), 0)? {
-                // In Redis the highest id is another way to write `>`.
-                StreamId::MAX => wants_new = true,
-                after => served.push((number, From::Pending(after))),
-            },
+        let found = stream.and_then(|stream| Some((stream, stream.group(group)?)));
+        let (stream, found) = found.ok_or_else(|| no_key_or_group_to_read(key, group))?;
+        let from = From::of_id(asked.id(number))?;
+        let wants_new = matches!(from, From::New);
+        if !wants_new {
+            served.push((number, from));
         }
-        if wants_new && stream.last_entry().is_some_and(|last| last > found.last) {
+        if wants_new && claimable(cx.now_us, &asked, stream, found).next().is_some() {
+            served.push((number, From::New));
+        } else if wants_new && stream.last_entry().is_some_and(|last| last > found.last) {
             // A stream that is named twice is read twice, if it has enough entries.
             let is_before =
                 |(before, from): &&(usize, From)| matches!(from, From::New) && asked.key(*before).name == key.name;
@@ -283,6 +331,11 @@ pub(super) fn xreadgroup(cx: &mut WriteCx<'_>) -> CommandResult {
                 served.push((number, From::New));
             }
         }
+    }
+    // A stream that has nothing for the consumer knows that it has asked.
+    for number in (0..asked.keys).filter(|number| served.iter().all(|(other, _)| other != number)) {
+        make_consumer(cx, asked.key(number), group, consumer)?;
+        see(cx, asked.key(number), group, consumer);
     }
     if !served.is_empty() {
         begin(&mut cx.reply, served.len());
@@ -304,27 +357,76 @@ pub(super) fn xreadgroup(cx: &mut WriteCx<'_>) -> CommandResult {
 fn wait_for_group(cx: &mut WriteCx<'_>, asked: &Asked<'_>, group: &[u8]) {
     cx.reply.null_array();
     let group: Box<[u8]> = group.into();
+    let claims = asked.claim_ms.is_some();
     let condition = Box::new(move |value: Option<&Value<'_>>| match value {
-        Some(Value::Stream(stream)) => {
-            stream.group(&group).is_none_or(|group| stream.last_entry().is_some_and(|last| last > group.last))
-        }
+        Some(Value::Stream(stream)) => stream.group(&group).is_none_or(|group| {
+            // What is pending may have been idle for long enough by now: the command looks again.
+            stream.last_entry().is_some_and(|last| last > group.last) || claims && !group.is_empty()
+        }),
         // The key is gone, and its group with it.
         _ => true,
     });
     if let Some(wait) = asked.wait(cx.keys.now_ms(), condition, WaitRole::Taker) {
-        cx.client.wait(wait);
+        match claims {
+            true => cx.client.wait_and_look(wait),
+            false => cx.client.wait(wait),
+        }
     }
+}
+
+/// How many pending entries are looked at for one that can be claimed.
+const LOOKED_AT_MAX: usize = 1000;
+
+/// Lets a group keep its pending entries in the order in which they can be claimed, and drops some of those in front
+/// whose entries are deleted, as XCLAIM does.
+fn prepare_claims(cx: &mut WriteCx<'_>, key: Key<'_>, asked: &Asked<'_>, group: &[u8]) -> CommandResult {
+    let Some(upto_ms) = claimed_upto(cx.now_us, asked) else { return Ok(()) };
+    let stream = cx.keys.to_change::<&Stream>(key)?;
+    if stream.and_then(|stream| stream.group(group)).is_some_and(|group| !group.is_ordered()) {
+        cx.keys.record(&Effect::change(key, Change::Order { group }));
+    }
+    let found = cx.keys.view().typed::<&Stream>(key)?.and_then(|stream| Some((stream, stream.group(group)?)));
+    let Some((stream, found)) = found else { return Ok(()) };
+    let in_front = found.claimable(upto_ms).map(|(id, _)| id).take(LOOKED_AT_MAX);
+    let gone: Vec<StreamId> = in_front.take_while(|id| stream.get(*id).is_none()).collect();
+    if !gone.is_empty() {
+        cx.keys.record(&Effect::change(key, Change::Acknowledge { group, ids: &gone }));
+    }
+    Ok(())
+}
+
+/// The time up to which entries were delivered that are claimed now.
+fn claimed_upto(now_us: u64, asked: &Asked<'_>) -> Option<i64> {
+    asked.claim_ms.map(|claim_ms| ((now_us / 1000) as i64).saturating_sub(claim_ms))
+}
+
+/// The pending entries that are claimed, with their state before, in order. Entries that are deleted are not among them.
+fn claimable<'s>(
+    now_us: u64,
+    asked: &Asked<'_>,
+    stream: &'s Stream,
+    group: &'s Group,
+) -> impl Iterator<Item = (EntryRef<'s>, &'s Pending)> {
+    let pending = claimed_upto(now_us, asked).into_iter().flat_map(|upto_ms| group.claimable(upto_ms));
+    pending.take(LOOKED_AT_MAX).filter_map(|(id, pending)| Some((stream.get(id)?, pending)))
+}
+
+/// The error of XREADGROUP for a key or a group that does not exist.
+fn no_key_or_group_to_read(key: Key<'_>, group: &[u8]) -> CommandError {
+    let (group, key) = (String::from_utf8_lossy(group), String::from_utf8_lossy(key.name));
+    CommandError::said(format!(
+        "NOGROUP No such key '{key}' or consumer group '{group}' in XREADGROUP with GROUP option"
+    ))
 }
 
 /// Serves a client that has waited for a stream. The stream or its group may be gone.
 fn read_offered(cx: &mut WriteCx<'_>, asked: &Asked<'_>, number: usize, group: &[u8]) -> CommandResult {
     let key = asked.key(number);
-    let stream = cx.keys.to_change::<&Stream>(key).ok().flatten();
-    let stream = stream.ok_or(CommandError::fixed("UNBLOCKED the stream key no longer exists"))?;
-    let found = stream.group(group);
-    let found =
-        found.ok_or(CommandError::fixed("NOGROUP the consumer group this client was blocked on no longer exists"))?;
-    if stream.last_entry().is_none_or(|last| last <= found.last) {
+    prepare_claims(cx, key, asked, group)?;
+    let found = cx.keys.to_change::<&Stream>(key)?.and_then(|stream| Some((stream, stream.group(group)?)));
+    let (stream, found) = found.ok_or_else(|| no_key_or_group_to_read(key, group))?;
+    let has_new = stream.last_entry().is_some_and(|last| last > found.last);
+    if !has_new && claimable(cx.now_us, asked, stream, found).next().is_none() {
         wait_for_group(cx, asked, group);
         return Ok(());
     }
@@ -354,27 +456,82 @@ pub(super) fn make_consumer(
     Ok(())
 }
 
-/// Delivers entries that were delivered to no consumer of the group.
+/// Records that a consumer has asked for entries and got none.
+pub(super) fn see(cx: &mut WriteCx<'_>, key: Key<'_>, group: &[u8], consumer: &[u8]) {
+    let at_ms = stamp_ms(cx) as i64;
+    cx.keys.record(&Effect::change(key, Change::See { group, consumer, at_ms, deliveries: &[] }));
+}
+
+/// Claims entries that have been pending for long enough, and writes them as part of an array that is open. Returns how
+/// many. What is pending of deleted entries is dropped, as by XCLAIM.
+fn claim_idle(cx: &mut WriteCx<'_>, key: Key<'_>, asked: &Asked<'_>, count: usize) -> Result<usize, CommandError> {
+    let (group, consumer) = asked.group.ok_or(CommandError::Syntax)?;
+    let Some(upto_ms) = claimed_upto(cx.now_us, asked) else { return Ok(0) };
+    let at_ms = stamp_ms(cx) as i64;
+    let (keys, reply) = (&mut cx.keys, &mut cx.reply);
+    let (mut deliveries, mut gone) = (Vec::new(), Vec::new());
+    let stream = keys.view().typed::<&Stream>(key)?;
+    if let Some((stream, group)) = stream.and_then(|stream| Some((stream, stream.group(group)?))) {
+        let looked_at_max = count.saturating_mul(10).max(LOOKED_AT_MAX);
+        for (id, pending) in group.claimable(upto_ms).take(looked_at_max) {
+            if deliveries.len() == count {
+                break;
+            }
+            let Some(entry) = stream.get(id) else {
+                gone.push(id);
+                continue;
+            };
+            let before = pending.deliveries();
+            reply_read(reply, &entry, Some((idle_ms(pending, at_ms), before)));
+            deliveries.push(Delivery { id, delivered_ms: at_ms, deliveries: before.saturating_add(1) });
+        }
+    }
+    if !gone.is_empty() {
+        keys.record(&Effect::change(key, Change::Acknowledge { group, ids: &gone }));
+    }
+    if !deliveries.is_empty() {
+        keys.record(&Effect::change(key, Change::Claim { group, consumer, at_ms, deliveries: &deliveries }));
+    }
+    Ok(deliveries.len())
+}
+
+/// Writes an entry; where entries are claimed, with how long it has been pending and how often it was delivered.
+fn reply_read(reply: &mut Reply<'_>, entry: &EntryRef<'_>, pending: Option<(i64, u64)>) {
+    let Some((idle_ms, deliveries)) = pending else { return reply_entry(reply, entry) };
+    reply.array(4);
+    reply_id(reply, entry.id);
+    reply_fields(reply, entry);
+    reply.integer(idle_ms);
+    reply.integer(deliveries as i64);
+}
+
+/// Delivers entries that were delivered to no consumer of the group, behind those that are claimed.
 fn read_new(cx: &mut WriteCx<'_>, key: Key<'_>, asked: &Asked<'_>, count: usize) -> CommandResult {
     let (group, consumer) = asked.group.ok_or(CommandError::Syntax)?;
     make_consumer(cx, key, group, consumer)?;
     let at_ms = stamp_ms(cx) as i64;
+    let open = cx.reply.open_array();
+    let claimed = claim_idle(cx, key, asked, count)?;
+    let count = count - claimed;
     let (keys, reply) = (&mut cx.keys, &mut cx.reply);
     let mut ids = SmallVec::<[StreamId; 16]>::new();
+    let mut replied = claimed;
     let (mut last, mut entries_read) = (StreamId::MIN, None);
     if let Some(stream) = keys.view().typed::<&Stream>(key)?
         && let Some(group) = stream.group(group)
     {
         (last, entries_read) = (group.last, group.entries_read);
-        let entries = stream.after(last).take(count).inspect(|entry| {
-            entries_read = stream.entries_read(entries_read, entry.id);
+        for entry in stream.after(last).take(count) {
+            entries_read = stream.entries_read(entries_read, last, entry.id);
             last = entry.id;
             if !asked.no_ack {
                 ids.push(entry.id);
             }
-        });
-        reply_entries(reply, entries);
+            reply_read(reply, &entry, asked.claim_ms.map(|_| (0, 0)));
+            replied += 1;
+        }
     }
+    reply.close(open, replied);
     keys.record(&Effect::change(key, Change::Deliver { group, consumer, last, entries_read, at_ms, ids: &ids }));
     Ok(())
 }
@@ -412,6 +569,6 @@ fn read_pending(cx: &mut WriteCx<'_>, key: Key<'_>, asked: &Asked<'_>, after: St
         reply.close(open, replied);
     }
     // Even if nothing is pending, the consumer was seen.
-    keys.record(&Effect::change(key, Change::Claim { group, consumer, at_ms, deliveries: &deliveries }));
+    keys.record(&Effect::change(key, Change::See { group, consumer, at_ms, deliveries: &deliveries }));
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Streams: the rows, each with its documentation: Redis's facts in our words.
 
-use super::{append, claim, groups, info, pending, ranges, read, trim};
+use super::{append, claim, groups, idempotency, info, pending, ranges, read, references, release, trim};
 use crate::shared::help::help;
 use crate::shared::manual;
 use execution::command::{
@@ -20,13 +20,34 @@ pub(super) const COMMANDS: &[Command] = &[
         .history(&[
             ("6.2.0", "Takes the options `NOMKSTREAM`, `MINID` and `LIMIT`."),
             ("7.0.0", "Takes an id of the form `<ms>-*`."),
+            ("8.2.0", "Takes the options `KEEPREF`, `DELREF` and `ACKED`."),
+            ("8.6.0", "Takes the options `IDMP` and `IDMPAUTO`."),
         ])
         .arguments(&[
             arg::key("key", 0),
             arg::token("nomkstream", "NOMKSTREAM").since("6.2.0").optional(),
+            CONDITION.since("8.2.0").optional(),
+            arg::one_of(
+                "idmp",
+                &[
+                    arg::string("auto-producer-id").after("IDMPAUTO"),
+                    arg::block("idmp-args", &[arg::string("producer-id"), arg::string("idempotent-id")]).after("IDMP"),
+                ],
+            )
+            .since("8.6.0")
+            .optional(),
             TRIM.optional(),
             arg::one_of("id_or_auto", &[arg::token("auto_id", "*"), arg::string("id")]),
             arg::block("field_value", &[arg::string("field"), arg::string("value")]).multiple(),
+        ]),
+    write("xcfgset", at_least(2), key(1), idempotency::xcfgset)
+        .fast()
+        .doc("8.6.0", "Sets how long and how many ids of producers a stream remembers.")
+        .complexity("O(1), and O(N) for N ids that are forgotten")
+        .arguments(&[
+            arg::key("key", 0),
+            arg::integer("duration").after("IDMP-DURATION").optional(),
+            arg::integer("maxsize").after("IDMP-MAXSIZE").optional(),
         ]),
     reads("xlen", exactly(2), key(1).examined(), append::xlen)
         .fast()
@@ -53,12 +74,25 @@ pub(super) const COMMANDS: &[Command] = &[
         .doc("5.0.0", "Deletes entries of a stream by their ids and replies with how many there were.")
         .complexity("O(1) for each id")
         .arguments(&[arg::key("key", 0), arg::string("id").multiple()]),
+    write("xdelex", at_least(5), key(1).removed_from(), references::xdelex)
+        .fast()
+        .doc("8.2.0", "Deletes entries by their ids, as far as groups allow, and says what became of each.")
+        .complexity("O(1) for each id")
+        .arguments(&[arg::key("key", 0), CONDITION.optional(), IDS]),
+    write("xackdel", at_least(6), key(1).access(UPDATE_AND_DELETE), references::xackdel)
+        .fast()
+        .doc("8.2.0", "Acknowledges entries of a group and deletes them, as far as other groups allow.")
+        .complexity("O(1) for each id")
+        .arguments(&[arg::key("key", 0), arg::string("group"), CONDITION.optional(), IDS]),
     write("xtrim", at_least(4), key(1).removed_from(), trim::xtrim)
         .tips(UNPREDICTABLE)
         .doc("5.0.0", "Deletes the oldest entries of a stream, down to a length or up to an id.")
         .complexity("O(N) for N entries that are deleted")
-        .history(&[("6.2.0", "Takes the options `MINID` and `LIMIT`.")])
-        .arguments(&[arg::key("key", 0), TRIM]),
+        .history(&[
+            ("6.2.0", "Takes the options `MINID` and `LIMIT`."),
+            ("8.2.0", "Takes the options `KEEPREF`, `DELREF` and `ACKED`."),
+        ])
+        .arguments(&[arg::key("key", 0), TRIM, CONDITION.since("8.2.0").optional()]),
     write("xsetid", at_least(3), key(1), append::xsetid)
         .fast()
         .grows_memory()
@@ -74,11 +108,13 @@ pub(super) const COMMANDS: &[Command] = &[
     write("xreadgroup", at_least(7), keys_after("STREAMS", 4).half().read().found_by(|request| read::keys(request, KeyFlags::READ)), read::xreadgroup)
         .flag(Flags::BLOCKING)
         .doc("5.0.0", "Delivers new entries to a consumer of a group, or its pending ones; can wait for some.")
-        .complexity("O(N) for N entries that are returned")
+        .complexity("O(N) for N entries that are returned; with CLAIM once for each group also O(N) for N pending entries")
+        .history(&[("8.4.0", "Takes the option `CLAIM`.")])
         .arguments(&[
             arg::block("group_consumer", &[arg::string("group"), arg::string("consumer")]).after("GROUP"),
             COUNT,
             BLOCK,
+            arg::integer("min-idle-time").after("CLAIM").since("8.4.0").optional(),
             arg::token("noack", "NOACK").optional(),
             STREAMS,
         ]),
@@ -87,6 +123,21 @@ pub(super) const COMMANDS: &[Command] = &[
         .doc("5.0.0", "Acknowledges entries of a group and replies with how many were pending.")
         .complexity("O(1) for each id")
         .arguments(&[arg::key("key", 0), arg::string("group"), arg::string("id").multiple()]),
+    write("xnack", at_least(7), key(1), release::xnack)
+        .fast()
+        .doc("8.8.0", "Releases pending entries of a group, which other consumers can claim at once.")
+        .complexity("O(log N) for each id, where N entries are pending")
+        .arguments(&[
+            arg::key("key", 0),
+            arg::string("group"),
+            arg::one_of(
+                "mode",
+                &[arg::token("silent", "SILENT"), arg::token("fail", "FAIL"), arg::token("fatal", "FATAL")],
+            ),
+            IDS,
+            arg::integer("count").after("RETRYCOUNT").optional(),
+            arg::token("force", "FORCE").optional(),
+        ]),
     reads("xpending", at_least(3), key(1), pending::xpending)
         .tips(UNPREDICTABLE)
         .doc("5.0.0", "Tells which entries of a group are delivered and not acknowledged.")
@@ -184,6 +235,7 @@ pub(super) const COMMANDS: &[Command] = &[
                 .tips(UNPREDICTABLE)
                 .doc("5.0.0", "Lists the consumers of a group.")
                 .complexity("O(1)")
+                .history(&[("7.2.0", "Its reply also has `inactive`.")])
                 .arguments(&[arg::key("key", 0), arg::string("groupname")]),
             reads("groups", exactly(3), key(2), info::groups)
                 .doc("5.0.0", "Lists the groups of a stream, with how far each has read.")
@@ -200,6 +252,7 @@ pub(super) const COMMANDS: &[Command] = &[
                         "7.0.0",
                         "Its reply also has `max-deleted-entry-id`, `entries-added`, `recorded-first-entry-id`, `entries-read` and `lag`.",
                     ),
+                    ("7.2.0", "Its reply also has `active-time`, and `seen-time` is when a consumer last asked for entries."),
                 ])
                 .arguments(&[
                     arg::key("key", 0),
@@ -220,6 +273,15 @@ const STREAMS: Argument =
 const LAST: Argument = arg::one_of("id", &[arg::string("id"), arg::token("new_id", "$")]);
 
 const ENTRIES_READ: Argument = arg::integer("entries_read").after("ENTRIESREAD").optional();
+
+const UPDATE_AND_DELETE: KeyFlags = KeyFlags::RW.union(KeyFlags::UPDATE).union(KeyFlags::DELETE);
+
+const CONDITION: Argument = arg::one_of(
+    "condition",
+    &[arg::token("keepref", "KEEPREF"), arg::token("delref", "DELREF"), arg::token("acked", "ACKED")],
+);
+
+const IDS: Argument = arg::block("ids", &[arg::integer("numids"), arg::string("id").multiple()]).after("IDS");
 
 const TRIM: Argument = arg::block(
     "trim",

@@ -1,34 +1,42 @@
 //! XTRIM, XDEL, and the options by which XADD trims. Knows the options and Redis's limits; refuses to know which
 //! entries are removed (`keyspace::types::stream::Trimming`).
 
+use super::idempotency::Given;
 use super::ids::{NewId, id, new_id, text_of};
+use super::references::{forget, references_of};
 use execution::args::{Args, is_word};
 use execution::context::WriteCx;
 use execution::error::{CommandError, CommandResult};
 use execution::recorder::Recorder;
 use execution::settings::events::Events;
-use keyspace::types::stream::{Change, Keep, Stream, StreamId, Trimming};
+use keyspace::types::stream::{Change, Keep, References, Stream, StreamId, Trimming};
 use keyspace::{Effect, Key};
 use numbers::parse_i64;
 use smallvec::SmallVec;
+use std::collections::BTreeSet;
 
 /// The options of XADD and XTRIM before the id.
-pub(super) struct Options {
+pub(super) struct Options<'a> {
     pub(super) makes_stream: bool,
+    /// IDMP and IDMPAUTO.
+    pub(super) given: Option<Given<'a>>,
     pub(super) trimming: Option<Trimming>,
     /// The id of XADD; `None` when it is missing.
     pub(super) id: Option<NewId>,
 }
 
-impl Options {
+impl<'a> Options<'a> {
     /// The options of XADD, up to the id.
-    pub(super) fn of_xadd(args: &mut Args<'_>, entries_max: usize) -> Result<Options, CommandError> {
+    pub(super) fn of_xadd(args: &mut Args<'a>, entries_max: usize) -> Result<Options<'a>, CommandError> {
         Options::take(args, true, entries_max)
     }
 
-    fn take(args: &mut Args<'_>, is_xadd: bool, entries_max: usize) -> Result<Options, CommandError> {
-        let mut options = Options { makes_stream: true, trimming: None, id: None };
-        let (mut keep, mut is_approximate, mut limit) = (None, false, None);
+    fn take(args: &mut Args<'a>, is_xadd: bool, entries_max: usize) -> Result<Options<'a>, CommandError> {
+        const GIVEN_TWICE: CommandError = CommandError::fixed("ERR IDMP/IDMPAUTO specified multiple times");
+        const NOT_AUTO: CommandError =
+            CommandError::fixed("ERR IDMP/IDMPAUTO can be used only with auto-generated IDs");
+        let mut options = Options { makes_stream: true, given: None, trimming: None, id: None };
+        let (mut keep, mut is_approximate, mut limit, mut references) = (None, false, None, None);
         while let Some(word) = args.try_next() {
             let more = args.left();
             if is_xadd && text_of(word) == b"*" {
@@ -50,10 +58,25 @@ impl Options {
                 keep = Some(if by_id { Keep::From(id(value, 0)?) } else { Keep::Newest(count(value, "MAXLEN")?) });
             } else if is_word(word, "LIMIT") && more > 0 {
                 limit = Some(count(args.bytes()?, "LIMIT")?);
+            } else if let Some(given) = references_of(word) {
+                if references.is_some() {
+                    return Err(CommandError::Syntax);
+                }
+                references = Some(given);
             } else if is_xadd && is_word(word, "NOMKSTREAM") {
                 options.makes_stream = false;
             } else if is_xadd {
+                if let Some(given) = Given::take(word, args)? {
+                    if options.given.is_some() {
+                        return Err(GIVEN_TWICE);
+                    }
+                    options.given = Some(given);
+                    continue;
+                }
                 options.id = Some(new_id(word, 0)?);
+                if options.given.is_some() {
+                    return Err(NOT_AUTO);
+                }
                 break;
             } else {
                 return Err(CommandError::Syntax);
@@ -71,7 +94,8 @@ impl Options {
             return Err(CommandError::fixed("ERR syntax error, LIMIT cannot be used without the special ~ option"));
         }
         let limit = limit.unwrap_or(if is_approximate { default_limit(entries_max) } else { 0 });
-        options.trimming = keep.map(|keep| Trimming { keep, is_approximate, limit });
+        let references = references.unwrap_or_default();
+        options.trimming = keep.map(|keep| Trimming { keep, is_approximate, limit, references });
         Ok(options)
     }
 }
@@ -103,14 +127,50 @@ pub(super) fn xtrim(cx: &mut WriteCx<'_>) -> CommandResult {
 
 /// Trims a stream. Returns how many entries were removed.
 pub(super) fn trim(keys: &mut Recorder<'_>, key: Key<'_>, trimming: &Trimming) -> Result<u64, CommandError> {
+    if trimming.references == References::Acknowledged {
+        return trim_acknowledged(keys, key, trimming);
+    }
     let Some(trimmed) = keys.view().typed::<&Stream>(key)?.and_then(|stream| stream.trimmed(trimming)) else {
         return Ok(0);
     };
+    if trimming.references == References::Delete {
+        let ids = pending_upto(keys, key, trimmed.upto)?;
+        forget(keys, key, &ids)?;
+    }
     keys.record(&Effect::change(key, Change::Trim { upto: trimmed.upto }));
     if trimmed.count > 0 {
         keys.notify(Events::STREAM, "xtrim", key);
     }
     Ok(trimmed.count)
+}
+
+/// The entries up to this id that are pending in a group, each once. What is pending of deleted entries is not among
+/// them.
+fn pending_upto(keys: &Recorder<'_>, key: Key<'_>, upto: StreamId) -> Result<Vec<StreamId>, CommandError> {
+    let Some(stream) = keys.view().typed::<&Stream>(key)? else { return Ok(Vec::new()) };
+    let pending = stream.groups().flat_map(|(_, group)| group.pending(..=upto).map(|(id, _)| id));
+    let ids: BTreeSet<StreamId> = pending.collect();
+    Ok(ids.into_iter().filter(|id| stream.get(*id).is_some()).collect())
+}
+
+/// Removes acknowledged entries. What is removed from the front counts as trimmed, and what is removed between entries
+/// that stay counts as deleted, so that lags are right.
+fn trim_acknowledged(keys: &mut Recorder<'_>, key: Key<'_>, trimming: &Trimming) -> Result<u64, CommandError> {
+    let Some(stream) = keys.view().typed::<&Stream>(key)? else { return Ok(0) };
+    let removed = stream.trimmed_acknowledged(trimming);
+    let entries = stream.range(StreamId::MIN, StreamId::MAX).map(|entry| entry.id);
+    let in_front = removed.iter().zip(entries).take_while(|(removed, id)| **removed == *id).count();
+    let (front, behind) = removed.split_at(in_front);
+    if let Some(upto) = front.last() {
+        keys.record(&Effect::change(key, Change::Trim { upto: *upto }));
+    }
+    if !behind.is_empty() {
+        keys.record(&Effect::change(key, Change::Delete { ids: behind }));
+    }
+    if !removed.is_empty() {
+        keys.notify(Events::STREAM, "xtrim", key);
+    }
+    Ok(removed.len() as u64)
 }
 
 pub(super) fn xdel(cx: &mut WriteCx<'_>) -> CommandResult {

@@ -1,5 +1,9 @@
 //! Strings.
 
+mod conditions;
+mod counters;
+mod increx;
+mod multiple;
 mod table;
 mod values;
 

@@ -1,5 +1,7 @@
-//! String commands. Bits of strings are in `bits`.
+//! Commands about one string. Several are in `multiple`, numbers in `counters`, comparisons in `conditions`; bits of
+//! strings are in the family `bits`.
 
+use super::conditions::Condition;
 use crate::shared::deadline::TimeForm;
 use crate::value_reply::ValueReply;
 use algorithms::lcs;
@@ -8,25 +10,11 @@ use execution::context::{ReadCx, WriteCx};
 use execution::error::{CommandError, CommandResult};
 use execution::settings::events::Events;
 use keyspace::types::string;
-use keyspace::{Cause, Effect, Key, Scalar, StringRef, Value};
-use numbers::long_double::LongDouble;
-use numbers::parse_i64;
-
-/// When SET may write.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Condition<'a> {
-    Always,
-    Absent,
-    Present,
-    /// IFEQ: the string there equals this one.
-    Equals(&'a [u8]),
-    /// IFNE: there is no string, or it differs.
-    Differs(&'a [u8]),
-}
+use keyspace::{Cause, Effect, Key, Scalar, StringRef};
 
 /// What SET does to the deadline.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ttl {
+pub(super) enum Ttl {
     Clear,
     Keep,
     Until(u64),
@@ -47,14 +35,8 @@ pub(super) fn set(cx: &mut WriteCx<'_>) -> CommandResult {
     let (key, value) = (cx.args.key()?, cx.args.bytes()?);
     let (mut condition, mut keep, mut time, mut get) = (Condition::Always, false, None, false);
     while let Some(word) = cx.args.try_next() {
-        if is_word(word, "NX") && matches!(condition, Condition::Always | Condition::Absent) {
-            condition = Condition::Absent;
-        } else if is_word(word, "XX") && matches!(condition, Condition::Always | Condition::Present) {
-            condition = Condition::Present;
-        } else if is_word(word, "IFEQ") && condition == Condition::Always {
-            condition = Condition::Equals(cx.args.bytes()?);
-        } else if is_word(word, "IFNE") && condition == Condition::Always {
-            condition = Condition::Differs(cx.args.bytes()?);
+        if let Some(with) = condition.with(word, || cx.args.bytes())? {
+            condition = with;
         } else if is_word(word, "GET") {
             get = true;
         } else if is_word(word, "KEEPTTL") && time.is_none() {
@@ -73,7 +55,7 @@ pub(super) fn set(cx: &mut WriteCx<'_>) -> CommandResult {
 }
 
 /// Takes an option such as `EX 10`. It may be repeated, but not mixed with another form or with `excluded`.
-fn take_time<'a>(
+pub(super) fn take_time<'a>(
     args: &mut Args<'a>,
     word: &[u8],
     before: Option<(TimeForm, Args<'a>)>,
@@ -101,17 +83,7 @@ fn store(
     // A plain SET does not read the old value: the effect replaces it.
     let blind = condition == Condition::Always && ttl != Ttl::Keep && !get;
     let entry_deadline = if blind { None } else { cx.keys.view().deadline(key) };
-    let may_write = match condition {
-        Condition::Always => true,
-        Condition::Absent => entry_deadline.is_none(),
-        Condition::Present => entry_deadline.is_some(),
-        Condition::Equals(expected) => {
-            cx.keys.view().typed::<StringRef>(key)?.is_some_and(|string| string.with_bytes(|bytes| bytes == expected))
-        }
-        Condition::Differs(other) => {
-            cx.keys.view().typed::<StringRef>(key)?.is_none_or(|string| string.with_bytes(|bytes| bytes != other))
-        }
-    };
+    let may_write = condition.holds(cx, key, entry_deadline.is_some())?;
     if get {
         let found = cx.keys.view().typed::<StringRef>(key)?;
         cx.keys.view().looked_up(key, found.is_some());
@@ -121,25 +93,30 @@ fn store(
         }
     }
     if may_write {
-        let deadline = match ttl {
-            Ttl::Clear => None,
-            Ttl::Keep => entry_deadline.flatten(),
-            Ttl::Until(deadline) => Some(deadline),
-        };
-        if deadline.is_some_and(|deadline| deadline <= cx.keys.now_ms()) {
-            set_for_no_time(cx, key)?;
-        } else {
-            cx.keys.replace(&Effect::change(key, string::Change::Set { value: Scalar::of(value), deadline }))?;
-            cx.keys.notify(Events::STRING, "set", key);
-            if matches!(ttl, Ttl::Until(_)) {
-                cx.keys.notify(Events::GENERIC, "expire", key);
-            }
-        }
+        write(cx, key, value, ttl, entry_deadline.flatten())?;
     }
     match (get, may_write) {
         (true, _) => {}
         (false, true) => cx.reply.ok(),
         (false, false) => cx.reply.null(),
+    }
+    Ok(())
+}
+
+/// Writes a string, in place of whatever is there, and tells of it. `before` is the key's deadline until now.
+pub(super) fn write(cx: &mut WriteCx<'_>, key: Key<'_>, value: &[u8], ttl: Ttl, before: Option<u64>) -> CommandResult {
+    let deadline = match ttl {
+        Ttl::Clear => None,
+        Ttl::Keep => before,
+        Ttl::Until(deadline) => Some(deadline),
+    };
+    if deadline.is_some_and(|deadline| deadline <= cx.keys.now_ms()) {
+        return set_for_no_time(cx, key);
+    }
+    cx.keys.replace(&Effect::change(key, string::Change::Set { value: Scalar::of(value), deadline }))?;
+    cx.keys.notify(Events::STRING, "set", key);
+    if matches!(ttl, Ttl::Until(_)) {
+        cx.keys.notify(Events::GENERIC, "expire", key);
     }
     Ok(())
 }
@@ -234,132 +211,6 @@ pub(super) fn getex(cx: &mut WriteCx<'_>) -> CommandResult {
             cx.keys.notify(Events::GENERIC, "expire", key);
         }
     }
-    Ok(())
-}
-
-pub(super) fn mget(cx: &mut ReadCx<'_>) -> CommandResult {
-    cx.reply.array(cx.args.left());
-    while !cx.args.is_empty() {
-        let key = cx.args.key()?;
-        let found = cx.keys.get(key);
-        cx.keys.looked_up(key, found.is_some());
-        match found {
-            Some(Value::String(string)) => string.reply(&mut cx.reply),
-            // Keys of other types read as absent here, as in Redis.
-            Some(_) | None => cx.reply.null(),
-        }
-    }
-    Ok(())
-}
-
-pub(super) fn mset(cx: &mut WriteCx<'_>) -> CommandResult {
-    check_pairs(cx, "mset")?;
-    if cx.keys.view().has_own_values() {
-        pass_pairs(cx)?;
-    }
-    set_pairs(cx)?;
-    cx.reply.ok();
-    Ok(())
-}
-
-pub(super) fn msetnx(cx: &mut WriteCx<'_>) -> CommandResult {
-    check_pairs(cx, "msetnx")?;
-    let mut ahead = cx.args;
-    while !ahead.is_empty() {
-        let key = ahead.key()?;
-        ahead.bytes()?;
-        if cx.keys.view().exists(key) {
-            cx.reply.integer(0);
-            return Ok(());
-        }
-    }
-    set_pairs(cx)?;
-    cx.reply.integer(1);
-    Ok(())
-}
-
-fn check_pairs(cx: &WriteCx<'_>, command: &'static str) -> CommandResult {
-    if cx.args.left().is_multiple_of(2) { Ok(()) } else { Err(CommandError::WrongArity(command.into())) }
-}
-
-/// Refuses the pairs if the value of one of their keys cannot be replaced.
-#[cold]
-fn pass_pairs(cx: &WriteCx<'_>) -> CommandResult {
-    let mut ahead = cx.args;
-    while !ahead.is_empty() {
-        let key = ahead.key()?;
-        ahead.bytes()?;
-        cx.keys.pass_replace(cx.keys.db(), key)?;
-    }
-    Ok(())
-}
-
-fn set_pairs(cx: &mut WriteCx<'_>) -> CommandResult {
-    while !cx.args.is_empty() {
-        let (key, value) = (cx.args.key()?, cx.args.bytes()?);
-        cx.keys.record(&Effect::change(key, string::Change::Set { value: Scalar::of(value), deadline: None }));
-        cx.keys.notify(Events::STRING, "set", key);
-    }
-    Ok(())
-}
-
-pub(super) fn incr(cx: &mut WriteCx<'_>) -> CommandResult {
-    let key = cx.args.key()?;
-    add(cx, key, 1)
-}
-
-pub(super) fn decr(cx: &mut WriteCx<'_>) -> CommandResult {
-    let key = cx.args.key()?;
-    add(cx, key, -1)
-}
-
-pub(super) fn incrby(cx: &mut WriteCx<'_>) -> CommandResult {
-    let (key, by) = (cx.args.key()?, cx.args.int()?);
-    add(cx, key, by)
-}
-
-pub(super) fn decrby(cx: &mut WriteCx<'_>) -> CommandResult {
-    let (key, by) = (cx.args.key()?, cx.args.int()?);
-    let by = by.checked_neg().ok_or(CommandError::fixed("ERR decrement would overflow"))?;
-    add(cx, key, by)
-}
-
-fn add(cx: &mut WriteCx<'_>, key: Key<'_>, by: i64) -> CommandResult {
-    // An expired key reads as absent, and the effect replaces it.
-    let (current, deadline) = match cx.keys.view().entry(key) {
-        None => (0, None),
-        Some(entry) => match cx.keys.view().value_of(cx.keys.db(), key, entry) {
-            Value::String(Scalar::Number(number)) => (number, entry.deadline()),
-            Value::String(Scalar::Bytes(bytes)) => {
-                (parse_i64(bytes).ok_or(CommandError::NotInteger)?, entry.deadline())
-            }
-            _ => return Err(CommandError::WrongType),
-        },
-    };
-    let sum = current.checked_add(by).ok_or(CommandError::fixed("ERR increment or decrement would overflow"))?;
-    cx.keys.record(&Effect::change(key, string::Change::Set { value: Scalar::Number(sum), deadline }));
-    cx.keys.notify(Events::STRING, "incrby", key);
-    cx.reply.integer(sum);
-    Ok(())
-}
-
-pub(super) fn incrbyfloat(cx: &mut WriteCx<'_>) -> CommandResult {
-    let (key, by) = (cx.args.key()?, cx.args.bytes()?);
-    cx.keys.remove_if_expired(cx.client.db, key);
-    let current = match cx.keys.view().typed::<StringRef>(key)? {
-        None => LongDouble::parse(b"0"),
-        Some(string) => string.with_bytes(LongDouble::parse),
-    };
-    let (Some(current), Some(by)) = (current, LongDouble::parse(by)) else { return Err(CommandError::NotFloat) };
-    let sum = current.add(by);
-    if sum.is_nan_or_infinite() {
-        return Err(CommandError::fixed("ERR increment would produce NaN or Infinity"));
-    }
-    let text = sum.format_human();
-    let deadline = cx.keys.view().deadline(key).flatten();
-    cx.keys.record(&Effect::change(key, string::Change::Set { value: Scalar::Bytes(&text), deadline }));
-    cx.keys.notify(Events::STRING, "incrbyfloat", key);
-    cx.reply.bulk(&text);
     Ok(())
 }
 

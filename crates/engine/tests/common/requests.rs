@@ -19,6 +19,8 @@ pub(crate) struct Source {
     streams_left: u8,
     /// What the request is about, if commands of one group need a key of their own type.
     group: Option<&'static str>,
+    /// Commands that half of the requests ask for.
+    pub(crate) wanted: Vec<&'static CommandRow>,
 }
 
 /// Commands that leave little behind for others.
@@ -64,6 +66,10 @@ const READS: &[&str] = &[
 /// Commands that change something only after others, with those.
 const STEPS: &[(&str, &[&str])] = &[
     ("hpersist", &["hset timed f0 1 f1 2", "hexpire timed 100 fields 2 f0 f1", "hpersist timed fields 1 f0"]),
+    ("hgetex", &["hset timed f0 1", "hgetex timed ex 100 fields 1 f0"]),
+    ("persist", &["set timed:1 v ex 100", "persist timed:1"]),
+    ("delifeq", &["set string:1 v", "delifeq string:1 v"]),
+    ("delex", &["set string:1 v", "delex string:1 ifeq v"]),
     // Only one in its first form can be made dense.
     ("pfdebug", &["del hll:1", "pfadd hll:1 a", "pfdebug todense hll:1"]),
     ("pfmerge", &["pfadd hll:1 a", "pfadd hll:2 a b", "pfmerge hll:3 hll:1 hll:2", "del hll:3"]),
@@ -72,6 +78,7 @@ const STEPS: &[(&str, &[&str])] = &[
     ("lrem", &["rpush list:1 a b c", "lrem list:1 1 b"]),
     ("linsert", &["rpush list:1 a b c", "linsert list:1 before b another"]),
     ("zremrangebylex", &["zadd sorted-set:1 0 a 0 b 0 c", "zremrangebylex sorted-set:1 [b [b"]),
+    ("zremrangebyscore", &["zadd sorted-set:1 0 a 1 b 2 c", "zremrangebyscore sorted-set:1 1 1"]),
     ("cell.del", &["cell.set cell:1 v", "cell.del cell:1"]),
     // Prefixes end in a separator.
     ("cell.drop", &["cell.set branch/1 v", "cell.drop branch/"]),
@@ -96,6 +103,7 @@ impl Source {
             steps_left: &[],
             streams_left: 0,
             group: None,
+            wanted: Vec::new(),
         }
     }
 
@@ -118,7 +126,9 @@ impl Source {
             let command = self.pick(&of_streams).full_name.clone();
             return self.about_streams(&command);
         }
+        let is_wanted = !self.wanted.is_empty() && self.random.bool();
         let row = match self.random.u8(..24) {
+            _ if is_wanted => *self.random.choice(&self.wanted).expect("there are some"),
             0 => return words(&format!("select {}", self.database())),
             1 => {
                 return match self.random.u8(..5) {
@@ -257,9 +267,10 @@ impl Source {
         let trim =
             self.pick(&["maxlen 0", "maxlen 5", "maxlen ~ 20", "maxlen = 30", "minid 20", "minid ~ 40-1 limit 0"]);
         let idle = self.pick(&["0", "0", "5", "1000"]);
+        let references = self.pick(&["", "", "keepref", "delref", "acked"]);
         let after = match command {
             "xadd" => {
-                let trim = if self.random.u8(..4) == 0 { trim } else { "" };
+                let trim = if self.random.u8(..4) == 0 { format!("{references} {trim}") } else { String::new() };
                 let id = match self.random.u8(..4) {
                     0 => id,
                     // Behind it no id of those above is new.
@@ -267,10 +278,17 @@ impl Source {
                     _ => format!("{ms}-*"),
                 };
                 let fields = self.pick(&["f1 v f2 7", "f1 v f2 12345", "f1 w", "a b c d e f"]);
-                format!("{trim} {id} {fields}")
+                match self.random.u8(..6) {
+                    0 => format!("{trim} idmp {consumer} {seq} * {fields}"),
+                    1 => format!("idmpauto {consumer} {trim} * {fields}"),
+                    _ => format!("{trim} {id} {fields}"),
+                }
             }
-            "xtrim" => trim.into(),
+            "xtrim" => format!("{trim} {references}"),
+            "xdelex" => format!("{references} ids 3 {id} {ms}-0 {ms}-1"),
+            "xackdel" => format!("{group} {references} ids 3 {id} {ms}-0 {ms}-1"),
             "xdel" => format!("{id} {ms}-0 {ms}-1"),
+            "xcfgset" => self.pick(&["idmp-duration 5", "idmp-maxsize 2", "idmp-duration 9 idmp-maxsize 3"]).into(),
             "xsetid" if self.random.bool() => format!("{} entriesadded 500 maxdeletedid {id}", self.now_ms + 10),
             "xsetid" => id,
             "xgroup|create" => {
@@ -292,9 +310,22 @@ impl Source {
                 ]);
                 format!("{group} {consumer} {idle} {id} {ms}-0 {options}")
             }
+            "xnack" => {
+                let mode = self.pick(&["silent", "fail", "fatal"]);
+                let options = self.pick(&["", "force", "retrycount 3", "force retrycount 0"]);
+                format!("{group} {mode} ids 3 {id} {ms}-0 {id} {options}")
+            }
             "xautoclaim" => format!("{group} {consumer} {idle} 0 count 3"),
             "xreadgroup" => {
-                let options = self.pick(&["", "count 2", "noack", "block 1", "count 3 noack"]);
+                let options = self.pick(&[
+                    "",
+                    "count 2",
+                    "noack",
+                    "block 1",
+                    "count 3 noack",
+                    "claim 0",
+                    "claim 5 count 2 block 1",
+                ]);
                 let (from, mut request) = (
                     self.pick(&[">", ">", "0", "5-1"]),
                     words(&format!("xreadgroup group {group} {consumer} {options} streams")),
@@ -481,6 +512,11 @@ impl Source {
                 let at = self.random.usize(..self.payloads.len());
                 self.payloads[at].clone()
             }
+            ArgumentKind::String if name.ends_with("-digest") => {
+                // Those of the empty string and of "v8", of nothing, and of bad length.
+                self.pick(&["2d06800538d394c2", "0cc76dbb41381419", "0000000000000000", "123"]).into()
+            }
+            ArgumentKind::String if name.ends_with("bound") => self.integer("weight").to_string().into_bytes(),
             ArgumentKind::String if name == "encoding" => self.pick(&["u1", "i8", "u16", "i64", "u63"]).into(),
             ArgumentKind::String if name == "version" && self.random.u8(..8) == 0 => {
                 self.pick(&["1.0", "1.1", "2.0", "18446744073709551615", "v"]).into()

@@ -45,7 +45,7 @@ pub(crate) enum Content {
     /// In the order of their bytes, and the form that the set is kept in.
     Set { members: Vec<Vec<u8>>, form: &'static str },
     /// Whether it is packed depends on what became of it before.
-    List(Vec<Vec<u8>>),
+    List { elements: Vec<Vec<u8>>, encoding: &'static str },
     /// Number, time and value of each version, the oldest first.
     Cell(Vec<(u64, u64, Vec<u8>)>),
     /// Number, time and bytes of each event.
@@ -221,7 +221,7 @@ fn set(set: SetRef<'_>) -> Content {
     let form = match set {
         SetRef::Intset(_) => "intset",
         SetRef::Packed(_) => "packed",
-        SetRef::Table(_) => "table",
+        SetRef::Table(table) => table.form().encoding(),
     };
     Content::Set { members, form }
 }
@@ -322,7 +322,7 @@ fn list(list: ListRef<'_>) -> Content {
     assert!(elements.iter().rev().eq(backwards.iter()));
     let middle = elements.len() / 2;
     assert_eq!(list.with(middle, |element| element.bytes().into_owned()).as_ref(), elements.get(middle));
-    Content::List(elements)
+    Content::List { elements, encoding: list.form().encoding() }
 }
 
 fn stream(stream: &Stream) -> Content {
@@ -333,19 +333,20 @@ fn stream(stream: &Stream) -> Content {
         let pending: Vec<String> = group
             .pending(..)
             .map(|(id, pending)| {
-                let (at, times, owner) =
-                    (pending.delivered_ms, pending.deliveries(), group.consumer_of(pending).name());
+                let (at, times, owner) = (pending.delivered_ms, pending.deliveries(), group.owner_of(pending));
                 format!("{id} {at} {times} {owner:?}")
             })
             .collect();
         let consumer = |consumer: &Consumer| {
             let pending: Vec<StreamId> = consumer.pending(..).collect();
-            format!("{:?} {} {pending:?}", consumer.name(), consumer.seen_ms())
+            format!("{:?} {} {} {pending:?}", consumer.name(), consumer.seen_ms(), consumer.active_ms())
         };
         let consumers: Vec<String> = group.consumers().map(consumer).collect();
-        format!("{name:?} {} {:?} {pending:?} {consumers:?}", group.last, group.entries_read)
+        let released: Vec<StreamId> = group.released().collect();
+        format!("{name:?} {} {:?} {pending:?} {consumers:?} {released:?}", group.last, group.entries_read)
     });
-    let head = format!("{} {} {} {}", stream.first(), stream.last(), stream.max_deleted(), stream.added());
+    let ids = stream.idempotency();
+    let head = format!("{} {} {} {} {ids:?}", stream.first(), stream.last(), stream.max_deleted(), stream.added());
     Content::Stream { head, entries, groups: groups.collect() }
 }
 

@@ -204,7 +204,8 @@ impl World {
                             let groups = stream.groups().map(|(name, group)| {
                                 let pending: Vec<_> = group.pending(..).map(|(id, _)| id).collect();
                                 let owned: usize = group.consumers().map(|consumer| consumer.len()).sum();
-                                assert_eq!(pending.len(), owned, "an entry is pending for one consumer");
+                                let released = group.released_len();
+                                assert_eq!(pending.len(), owned + released, "an entry is pending for one consumer");
                                 format!("{name:?} {} {pending:?}", group.last)
                             });
                             let groups = groups.collect::<Vec<_>>();

@@ -49,6 +49,15 @@ fn surely_allows(engine: &Engine, selector: &Selector, row: &'static CommandRow,
     })
 }
 
+/// True when a user may read a key in a database by some command, and so may learn that it is there.
+pub fn may_know_key(rights: &Rights, db: usize, key: &[u8]) -> bool {
+    rights.is_everything
+        || rights
+            .selectors
+            .iter()
+            .any(|selector| selector.allows_database(db) && selector.allows_key(key, KeyRight::READ))
+}
+
 #[inline(never)]
 fn check_all(
     engine: &Engine,

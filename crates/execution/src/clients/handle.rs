@@ -46,6 +46,7 @@ pub struct ClientHandle {
     pub monitoring: AtomicBool,
     pub no_evict: AtomicBool,
     pub no_touch: AtomicBool,
+    pub is_import_source: AtomicBool,
     /// Commands queued since MULTI; -1 when there was none.
     pub queued: AtomicI32,
     /// Memory of queued commands, of an interactive transaction, of names (subscriptions, watches, attached sessions)
@@ -167,6 +168,7 @@ impl ClientHandle {
             monitoring: AtomicBool::new(false),
             no_evict: AtomicBool::new(false),
             no_touch: AtomicBool::new(false),
+            is_import_source: AtomicBool::new(false),
             queued: AtomicI32::new(-1),
             queued_bytes: AtomicUsize::new(0),
             names_bytes: AtomicUsize::new(0),
@@ -525,6 +527,7 @@ impl ClientHandle {
         self.resp.store(2, Relaxed);
         self.monitoring.store(false, Relaxed);
         self.no_touch.store(false, Relaxed);
+        self.is_import_source.store(false, Relaxed);
         self.no_evict.store(false, Relaxed);
     }
 }

@@ -112,8 +112,8 @@ pub enum Find {
     /// Up to the argument that is `last` after the first, or counted from the end when negative; every `step`th. With a
     /// `limit` of n > 1 and a `last` of -1, only the first nth of the remaining arguments.
     Range { last: i8, step: u8, limit: u8 },
-    /// As many as the argument at which the search begins says; they follow it.
-    Count,
+    /// As many as the argument at which the search begins says; they follow it, every `step`th.
+    Count { step: u8 },
     /// No specification can say which.
     Unknown,
 }
@@ -147,11 +147,12 @@ impl KeySpec {
                 };
                 (first, last.min(count.saturating_sub(1)), step)
             }
-            Find::Count => {
+            Find::Count { step } => {
                 let given = if first < count { parse_i64(arg(first)) } else { None };
                 let left = count.saturating_sub(first + 1) as i64;
+                let left = left / i64::from(step);
                 let keys = given.filter(|keys| (count_min..=left).contains(keys)).ok_or(NotFound::Invalid)?;
-                (first + 1, first + keys as usize, 1)
+                (first + 1, first + keys as usize * usize::from(step), step)
             }
             Find::Unknown => return Err(NotFound::Absent),
         };
@@ -242,7 +243,12 @@ pub const fn keys(first: u8, last: i8, step: u8) -> Keys {
 
 /// As many keys as argument `at` says; they follow it.
 pub const fn counted(at: u8) -> Keys {
-    Keys::one(KeysBegin::Index(at), Find::Count)
+    Keys::one(KeysBegin::Index(at), Find::Count { step: 1 })
+}
+
+/// Like [`counted`], with a value after each key.
+pub const fn counted_pairs(at: u8) -> Keys {
+    Keys::one(KeysBegin::Index(at), Find::Count { step: 2 })
 }
 
 /// The argument after a keyword, which is searched from argument `from` on; backwards from the end when negative.

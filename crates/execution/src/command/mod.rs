@@ -9,7 +9,7 @@ mod row;
 
 pub use flags::Flags;
 pub use key_spec::{
-    Find, FoundKeys, KeyFlags, KeyRange, KeySpec, Keys, KeysBegin, Locks, counted, key, keys, keys_after,
+    Find, FoundKeys, KeyFlags, KeyRange, KeySpec, Keys, KeysBegin, Locks, counted, counted_pairs, key, keys, keys_after,
 };
 pub use registry::list;
 pub use registry::{ACL_CATEGORIES, CommandRow, Registry, registry};

@@ -392,6 +392,12 @@ impl Command {
         self.doc(since, summary)
     }
 
+    /// Like `own_doc`, for a command of Valkey that Redis does not have.
+    pub const fn valkey_doc(mut self, valkey: &'static str, since: &'static str, summary: &'static str) -> Command {
+        self.docs.valkey_since = Some(valkey);
+        self.own_doc(since, summary)
+    }
+
     /// Sets its group, where that differs from its table's.
     pub const fn group(mut self, group: &'static str) -> Command {
         self.docs.group = Some(group);

@@ -15,6 +15,8 @@ pub struct CommandDoc {
     /// The first version of Redis with this command; of Holdfast, if Redis does not have it (`is_own`).
     pub since: &'static str,
     pub is_own: bool,
+    /// The first version of Valkey with this command, if Redis does not have it and Valkey does.
+    pub valkey_since: Option<&'static str>,
     /// Its group, where that differs from its table's.
     pub group: Option<&'static str>,
     pub complexity: Option<&'static str>,
@@ -33,6 +35,7 @@ impl CommandDoc {
         summary: "",
         since: "",
         is_own: false,
+        valkey_since: None,
         group: None,
         complexity: None,
         doc_flags: &[],

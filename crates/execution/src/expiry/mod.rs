@@ -17,6 +17,9 @@ pub fn expire_cycle(engine: &Engine, worker: &mut Worker, index: usize, workers:
     let now_us = engine.clock.unix_us();
     worker.now_ms = now_us / 1000;
     worker.now_us = now_us;
+    if index == 0 {
+        engine.waiting.keys.look_again();
+    }
     // Even while expiry is off: without requests from clients, no other code would serve them.
     if waiting::queueing::has_deferred(engine) {
         waiting::serving::serve_deferred(engine, worker);

@@ -82,6 +82,13 @@ impl Durations {
         self.counts.iter().sum()
     }
 
+    /// The calls that were counted after `before` was. All of them if the counters were set back meanwhile.
+    pub fn since(&self, before: &Durations) -> Durations {
+        let is_reset = before.counts.iter().zip(&self.counts).any(|(before, now)| before > now);
+        let count = |(now, before): (&u64, &u64)| if is_reset { *now } else { now - before };
+        Durations { counts: self.counts.iter().zip(&before.counts).map(count).collect() }
+    }
+
     /// The duration that `percent` of the calls did not exceed, in microseconds.
     pub fn percentile_us(&self, percent: f64) -> f64 {
         let wanted = (self.calls() as f64 * percent / 100.0).ceil().max(1.0) as u64;
@@ -231,6 +238,25 @@ mod tests {
         assert_eq!(bounds, [1, 2, 4, 8, 16, 33, 66, 132, 264, 528, 1056]);
         assert_eq!(doubling.last(), Some(&(1056, 1000)));
         assert!(doubling.is_sorted_by_key(|(_, count)| *count));
+    }
+
+    #[test]
+    fn calls_since_an_earlier_time() {
+        let histograms = Histograms::new(1);
+        let now = || {
+            let mut durations = Durations::default();
+            histograms.sum_into(0, &mut durations);
+            durations
+        };
+        histograms.add(0, 1_000);
+        let before = now();
+        histograms.add(0, 9_000_000);
+        let since = now().since(&before);
+        assert_eq!(since.calls(), 1);
+        assert!(since.percentile_us(50.0) > 8_000.0);
+        histograms.reset(None);
+        histograms.add(0, 2_000_000);
+        assert_eq!(now().since(&before).calls(), 1, "counters that were set back begin anew");
     }
 
     #[test]

@@ -5,32 +5,61 @@ use crate::clients::ClientHandle;
 use locks::{Mutex, rank};
 use std::io::Write;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 /// The monitoring clients.
 #[derive(Default)]
 pub struct Monitors {
     watchers: Mutex<Vec<Arc<ClientHandle>>, { rank::MONITORS }>,
-    count: AtomicUsize,
+    /// A bit for each that looks at every command.
+    watched_by: AtomicU8,
 }
 
+/// Clients in MONITOR.
+const CLIENTS: u8 = 1;
+/// HOTKEYS.
+const KEY_COUNTS: u8 = 2;
+
 impl Monitors {
-    /// True when a client monitors. One relaxed load: checked for every command.
+    /// True when anything looks at every command. One relaxed load: checked for every command.
+    #[inline]
+    pub fn is_watched(&self) -> bool {
+        self.watched_by.load(Relaxed) > 0
+    }
+
+    /// True when a client monitors.
     #[inline]
     pub fn any(&self) -> bool {
-        self.count.load(Relaxed) > 0
+        self.watched_by.load(Relaxed) & CLIENTS > 0
+    }
+
+    /// True while HOTKEYS counts the keys of commands.
+    #[inline]
+    pub fn counts_keys(&self) -> bool {
+        self.watched_by.load(Relaxed) & KEY_COUNTS > 0
+    }
+
+    pub(super) fn set_counts_keys(&self, counts: bool) {
+        self.set(KEY_COUNTS, counts);
+    }
+
+    fn set(&self, bit: u8, is_set: bool) {
+        match is_set {
+            true => self.watched_by.fetch_or(bit, Relaxed),
+            false => self.watched_by.fetch_and(!bit, Relaxed),
+        };
     }
 
     pub fn add(&self, handle: Arc<ClientHandle>) {
         let mut watchers = self.watchers.lock();
         watchers.push(handle);
-        self.count.store(watchers.len(), Relaxed);
+        self.set(CLIENTS, true);
     }
 
     pub fn remove(&self, id: u64) {
         let mut watchers = self.watchers.lock();
         watchers.retain(|watcher| watcher.id != id);
-        self.count.store(watchers.len(), Relaxed);
+        self.set(CLIENTS, !watchers.is_empty());
     }
 
     /// Sends one command to all monitoring clients.

@@ -1,5 +1,6 @@
 //! Counters of all workers together, and memory in use over time.
 
+use super::key_counts::CountsOfWorker;
 use super::latency::Histograms;
 use super::stats::{Sampler, Totals, WorkerStats};
 use std::sync::Arc;
@@ -9,6 +10,8 @@ use std::sync::atomic::AtomicU64;
 pub struct WorkerMetrics {
     pub stats: WorkerStats,
     pub histograms: Histograms,
+    /// What HOTKEYS counts.
+    pub hot_keys: CountsOfWorker,
 }
 
 /// Counters of all workers, and memory in use.
@@ -37,7 +40,11 @@ pub struct CommandTotals {
 
 impl WorkerMetrics {
     fn new(commands: usize) -> Arc<WorkerMetrics> {
-        Arc::new(WorkerMetrics { stats: WorkerStats::new(commands), histograms: Histograms::new(commands) })
+        Arc::new(WorkerMetrics {
+            stats: WorkerStats::new(commands),
+            histograms: Histograms::new(commands),
+            hot_keys: CountsOfWorker::default(),
+        })
     }
 }
 

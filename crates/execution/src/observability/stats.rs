@@ -52,6 +52,12 @@ pub struct WorkerStats {
     pub error_replies: Counter,
     /// Interactive transactions.
     pub transactions_committed: Counter,
+    /// Records that CLAIM has returned, and those to which it gave the values behind ELSE.
+    pub records_claimed: Counter,
+    pub records_set_aside: Counter,
+    /// Records that SWEEP has changed, and those of them that have no try left.
+    pub records_requeued: Counter,
+    pub records_exhausted: Counter,
     /// Time spent in the active expiry cycle, and how often it ran out of time before it ran out of work.
     pub expiry_ns: Counter,
     pub expiry_cut_short: Counter,
@@ -83,6 +89,10 @@ impl WorkerStats {
             writes: Counter::default(),
             error_replies: Counter::default(),
             transactions_committed: Counter::default(),
+            records_claimed: Counter::default(),
+            records_set_aside: Counter::default(),
+            records_requeued: Counter::default(),
+            records_exhausted: Counter::default(),
             expiry_ns: Counter::default(),
             expiry_cut_short: Counter::default(),
             errors: Mutex::default(),
@@ -127,6 +137,10 @@ impl WorkerStats {
             &self.writes,
             &self.error_replies,
             &self.transactions_committed,
+            &self.records_claimed,
+            &self.records_set_aside,
+            &self.records_requeued,
+            &self.records_exhausted,
             &self.expiry_ns,
             &self.expiry_cut_short,
         ] {
@@ -152,6 +166,10 @@ pub struct Totals {
     pub writes: u64,
     pub error_replies: u64,
     pub transactions_committed: u64,
+    pub records_claimed: u64,
+    pub records_set_aside: u64,
+    pub records_requeued: u64,
+    pub records_exhausted: u64,
     pub expiry_ns: u64,
     pub expiry_cut_short: u64,
 }
@@ -173,6 +191,10 @@ impl Totals {
             writes: sum.writes + stats.writes.get(),
             error_replies: sum.error_replies + stats.error_replies.get(),
             transactions_committed: sum.transactions_committed + stats.transactions_committed.get(),
+            records_claimed: sum.records_claimed + stats.records_claimed.get(),
+            records_set_aside: sum.records_set_aside + stats.records_set_aside.get(),
+            records_requeued: sum.records_requeued + stats.records_requeued.get(),
+            records_exhausted: sum.records_exhausted + stats.records_exhausted.get(),
             expiry_ns: sum.expiry_ns + stats.expiry_ns.get(),
             expiry_cut_short: sum.expiry_cut_short + stats.expiry_cut_short.get(),
         })

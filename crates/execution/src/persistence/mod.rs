@@ -202,6 +202,17 @@ pub struct Report {
     pub durable: u64,
     /// Why writes are refused.
     pub failure: Option<String>,
+    /// How long the syncs of the journal took; `None` without one in files.
+    pub syncs: Option<SyncTimes>,
+}
+
+/// How long syncs took, since the journal was opened.
+#[derive(Clone, Debug, Default)]
+pub struct SyncTimes {
+    /// Ascending bounds in nanoseconds, and how many took at most as long.
+    pub at_most: Vec<(u64, u64)>,
+    pub count: u64,
+    pub sum_ns: u64,
 }
 
 /// Figures about finished snapshots of one kind.

@@ -121,6 +121,21 @@ impl Settings {
         self.flag(row::ADMIN_ALLOW_REMOTE)
     }
 
+    /// The port for operators has the console.
+    pub fn console(&self) -> bool {
+        self.flag(row::CONSOLE)
+    }
+
+    /// Where browsers find the console, if not at the address of its port: that of a proxy, such as `https://ops.example`.
+    pub fn console_origin(&self) -> Arc<str> {
+        self.text(row::CONSOLE_ORIGIN)
+    }
+
+    /// The console may be open to other machines although its port has no TLS.
+    pub fn console_allow_remote(&self) -> bool {
+        self.flag(row::CONSOLE_ALLOW_REMOTE)
+    }
+
     /// The port that answers as a Sentinel; 0 is none.
     pub fn sentinel_port(&self) -> u16 {
         self.number(row::SENTINEL_PORT) as u16
@@ -160,6 +175,16 @@ impl Settings {
     /// Seconds between TCP keepalive probes; 0 is off.
     pub fn tcp_keepalive(&self) -> u64 {
         self.size(row::TCP_KEEPALIVE)
+    }
+
+    /// For how many seconds streams remember the ids of producers, unless XCFGSET says otherwise.
+    pub fn stream_idmp_duration(&self) -> u64 {
+        self.size(row::STREAM_IDMP_DURATION)
+    }
+
+    /// How many ids of each producer streams remember, unless XCFGSET says otherwise.
+    pub fn stream_idmp_maxsize(&self) -> u64 {
+        self.size(row::STREAM_IDMP_MAXSIZE)
     }
 
     pub fn proto_max_bulk_len(&self) -> u64 {
@@ -436,6 +461,11 @@ impl Settings {
 
     pub fn log_tls_key_file(&self) -> Arc<str> {
         self.text(row::LOG_TLS_KEY_FILE)
+    }
+
+    /// Nothing expires and nothing is evicted: another server's changes are on their way.
+    pub fn import_mode(&self) -> bool {
+        self.flag(row::IMPORT_MODE)
     }
 
     /// A server that follows another answers reads.

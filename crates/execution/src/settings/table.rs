@@ -86,6 +86,7 @@ pub const TABLE: &[Row] = &[
     text("log-tls-cert-file", "").immutable(),
     text("log-tls-key-file", "").immutable(),
     yes_no("follower-reads", "yes"),
+    yes_no("import-mode", "no"),
     choice("reads", READS, "leased"),
     integer("databases", 16, 16, "16").immutable().without_effect(),
     integer("threads", 0, 512, "0").pinned(),
@@ -172,16 +173,18 @@ pub const TABLE: &[Row] = &[
     // Sizes at which compact values are converted.
     integer("hash-max-listpack-entries", 0, LONG_MAX, "512").alias("hash-max-ziplist-entries"),
     memory("hash-max-listpack-value", 0, SIZE_MAX, "64").alias("hash-max-ziplist-value"),
-    integer("list-max-listpack-size", i32::MIN as i64, INT_MAX, "-2").alias("list-max-ziplist-size").without_effect(),
+    integer("list-max-listpack-size", i32::MIN as i64, INT_MAX, "-2").alias("list-max-ziplist-size"),
     integer("list-compress-depth", 0, INT_MAX, "0").without_effect(),
     integer("set-max-intset-entries", 0, LONG_MAX, "512"),
-    integer("set-max-listpack-entries", 0, LONG_MAX, "128").without_effect(),
-    integer("set-max-listpack-value", 0, LONG_MAX, "64").without_effect(),
+    integer("set-max-listpack-entries", 0, LONG_MAX, "128"),
+    integer("set-max-listpack-value", 0, LONG_MAX, "64"),
     integer("zset-max-listpack-entries", 0, LONG_MAX, "128").alias("zset-max-ziplist-entries"),
     memory("zset-max-listpack-value", 0, SIZE_MAX, "64").alias("zset-max-ziplist-value"),
     memory("hll-sparse-max-bytes", 0, SIZE_MAX, "3000"),
     memory("stream-node-max-bytes", 0, SIZE_MAX, "4096"),
     integer("stream-node-max-entries", 0, LONG_MAX, "100"),
+    integer("stream-idmp-duration", 1, 86_400, "100"),
+    integer("stream-idmp-maxsize", 1, 10_000, "100"),
     // Cells.
     integer("cell-max-versions", 0, LONG_MAX, "128"),
     // Registers.
@@ -293,6 +296,9 @@ pub const TABLE: &[Row] = &[
     integer("admin-port", 0, PORT_MAX, "0").pinned(),
     checked("admin-bind", check::addresses, "127.0.0.1").pinned(),
     yes_no("admin-allow-remote", "no").pinned(),
+    yes_no("console", "no").pinned(),
+    checked("console-origin", check::web_origin, "").pinned(),
+    yes_no("console-allow-remote", "no").pinned(),
     // The port that answers as a Sentinel.
     integer("sentinel-port", 0, PORT_MAX, "0").pinned(),
     checked("sentinel-master-name", check::master_name, "holdfast").pinned(),
@@ -347,6 +353,8 @@ pub mod row {
     pub const MAXCLIENTS: usize = index_of("maxclients");
     pub const MAXMEMORY_CLIENTS: usize = index_of("maxmemory-clients");
     pub const CLIENT_QUERY_BUFFER_LIMIT: usize = index_of("client-query-buffer-limit");
+    pub const STREAM_IDMP_DURATION: usize = index_of("stream-idmp-duration");
+    pub const STREAM_IDMP_MAXSIZE: usize = index_of("stream-idmp-maxsize");
     pub const PROTO_MAX_BULK_LEN: usize = index_of("proto-max-bulk-len");
     pub const KEY_LOAD_DELAY: usize = index_of("key-load-delay");
     pub const TRACKING_TABLE_MAX_KEYS: usize = index_of("tracking-table-max-keys");
@@ -369,6 +377,7 @@ pub mod row {
     pub const LOG_TLS_CA_CERT_FILE: usize = index_of("log-tls-ca-cert-file");
     pub const LOG_TLS_CERT_FILE: usize = index_of("log-tls-cert-file");
     pub const LOG_TLS_KEY_FILE: usize = index_of("log-tls-key-file");
+    pub const IMPORT_MODE: usize = index_of("import-mode");
     pub const FOLLOWER_READS: usize = index_of("follower-reads");
     pub const READS: usize = index_of("reads");
     pub const DATABASES: usize = index_of("databases");
@@ -423,6 +432,9 @@ pub mod row {
     pub const ADMIN_PORT: usize = index_of("admin-port");
     pub const ADMIN_BIND: usize = index_of("admin-bind");
     pub const ADMIN_ALLOW_REMOTE: usize = index_of("admin-allow-remote");
+    pub const CONSOLE: usize = index_of("console");
+    pub const CONSOLE_ORIGIN: usize = index_of("console-origin");
+    pub const CONSOLE_ALLOW_REMOTE: usize = index_of("console-allow-remote");
     pub const SENTINEL_PORT: usize = index_of("sentinel-port");
     pub const SENTINEL_MASTER_NAME: usize = index_of("sentinel-master-name");
     pub const REPLICA_ANNOUNCE_IP: usize = index_of("replica-announce-ip");

@@ -126,6 +126,18 @@ pub(super) fn master_name(text: &str) -> Checked {
     any(text)
 }
 
+/// The origin of a web page, as browsers write it: a scheme, a host, and a port that is not the usual one.
+pub(super) fn web_origin(text: &str) -> Checked {
+    let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let is_host = |host: &str| {
+        !host.is_empty() && host.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b".-_:[]".contains(&b))
+    };
+    if !text.is_empty() && !host.is_some_and(is_host) {
+        return Err("An origin is https:// or http:// and a host in lower case, without a path");
+    }
+    any(text)
+}
+
 /// Accepts only locales that order texts by their bytes, as this server does.
 pub(super) fn locale(text: &str) -> Checked {
     match text {
@@ -250,6 +262,14 @@ mod tests {
         check(host_name, &[], "Hostnames must be less than 256 characters", &[&long]);
         let chars = "Announced human node name contained invalid character";
         check(node_name, &[("a b", "a b")], chars, &["a$"]);
+        let origin = "An origin is https:// or http:// and a host in lower case, without a path";
+        let origins = ["", "https://ops.example", "http://10.0.0.1:8080", "https://[::1]:1"].map(|text| (text, text));
+        check(
+            web_origin,
+            &origins,
+            origin,
+            &["ops.example", "https://", "https://a/b", "https://A", "ftp://a", "https://a b"],
+        );
         check(locale, &[("", ""), ("C", "C")], "Invalid locale name", &["zzz", "en_US.UTF-8"]);
         check(
             title_template,

@@ -27,6 +27,7 @@ use keyspace::{Effect, Fate, Key, Locked, Touch, Touches, Value};
 use locks::{Mutex, rank};
 use resp::{OwnedRequest, Request};
 use smallvec::SmallVec;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
@@ -39,11 +40,22 @@ pub struct KeyWaiters {
     keys: AtomicUsize,
     /// Waiters that could not be removed from their queues yet.
     pub(super) orphaned: Mutex<Vec<Arc<Waiter>>, { rank::ORPHANED_WAITERS }>,
-    /// Keys whose waiters could not be served under the locks of a commit.
-    deferred: Mutex<Vec<(usize, Box<[u8]>)>, { rank::DEFERRED_KEYS }>,
+    /// Keys whose waiters are not served under the locks of a commit.
+    deferred: Mutex<Deferred, { rank::DEFERRED_KEYS }>,
+    /// How many waiters look again from time to time.
+    looking: AtomicUsize,
     pub(super) deferred_count: AtomicUsize,
     /// The number of the last wait.
     last_wait: AtomicU64,
+}
+
+/// Keys whose waiters are served by a thread that holds no locks.
+#[derive(Default)]
+struct Deferred {
+    /// Those that are served next.
+    keys: Vec<(usize, Box<[u8]>)>,
+    /// Those whose waiters look again from time to time, and how many do.
+    looked_at: BTreeMap<(usize, Box<[u8]>), usize>,
 }
 
 impl KeyWaiters {
@@ -84,14 +96,47 @@ impl KeyWaiters {
     /// Defers the waiters of a key until the locks that are held now are released.
     pub(super) fn defer(&self, db: usize, key: Key<'_>) {
         let mut deferred = self.deferred.lock();
-        deferred.push((db, key.name.into()));
-        self.deferred_count.store(deferred.len(), Relaxed);
+        deferred.keys.push((db, key.name.into()));
+        self.deferred_count.store(deferred.keys.len(), Relaxed);
+    }
+
+    /// Lets a waiter look again from time to time, as long as it waits.
+    pub(super) fn begin_looking(&self, waiter: &Waiter) {
+        let mut deferred = self.deferred.lock();
+        for key in waiter.awaited_keys() {
+            *deferred.looked_at.entry((waiter.blocked.db, key.name.into())).or_default() += 1;
+        }
+        self.looking.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn end_looking(&self, waiter: &Waiter) {
+        let mut deferred = self.deferred.lock();
+        for key in waiter.awaited_keys() {
+            let place = (waiter.blocked.db, key.name.into());
+            if let Some(count) = deferred.looked_at.get_mut(&place) {
+                *count -= 1;
+                if *count == 0 {
+                    deferred.looked_at.remove(&place);
+                }
+            }
+        }
+        self.looking.fetch_sub(1, Relaxed);
+    }
+
+    /// Defers the keys of the waiters that look again from time to time: it is time.
+    pub fn look_again(&self) {
+        if self.looking.load(Relaxed) > 0 {
+            let mut deferred = self.deferred.lock();
+            let Deferred { keys, looked_at } = &mut *deferred;
+            keys.extend(looked_at.keys().cloned());
+            self.deferred_count.store(keys.len(), Relaxed);
+        }
     }
 
     pub(super) fn take_deferred(&self) -> Vec<(usize, Box<[u8]>)> {
         let mut deferred = self.deferred.lock();
         self.deferred_count.store(0, Relaxed);
-        std::mem::take(&mut deferred)
+        std::mem::take(&mut deferred.keys)
     }
 }
 
@@ -101,6 +146,8 @@ pub struct Waiter {
     pub(super) keys: WaitKeys,
     pub(super) condition: Condition,
     pub(super) role: WaitRole,
+    /// It looks again from time to time: what it waits for may come with time alone.
+    pub(super) looks_again: bool,
     /// The number of queues that it is in.
     pub(super) places: AtomicUsize,
 }
@@ -187,12 +234,20 @@ impl Client {
         self.wait_as(wait, None);
     }
 
+    /// Requests to wait as [`wait`](Client::wait) does, and to run the command again from time to time while the condition
+    /// holds: what it waits for may come with time alone.
+    pub fn wait_and_look(&mut self, wait: Wait) {
+        self.wait(wait);
+        self.looks_again = true;
+    }
+
     /// Requests to wait with another request instead of the client's, in which relative arguments, such as "from now
     /// on", are resolved. It has the same keys at the same positions.
     pub fn wait_as(&mut self, wait: Wait, request: Option<OwnedRequest>) {
         self.wait_phase = WaitPhase::Requested(wait);
         self.wait_request = request;
         self.times_out_with_array = false;
+        self.looks_again = false;
     }
 
     /// Requests to wait as [`wait`](Client::wait) does, with a null array as the timeout reply. In Redis that is the
@@ -230,7 +285,7 @@ pub fn note_ready(pending: &PendingNotifications, locked: &Locked<'_>, db: usize
                             ready(db, key);
                         }
                     }
-                    Fate::Amended | Fate::Deadline | Fate::Read => {}
+                    Fate::Amended | Fate::Noted | Fate::Deadline | Fate::Read => {}
                 }
             }
         }

@@ -231,6 +231,8 @@ pub(super) fn deliver(
     let counters = &stats.commands[blocked.command.index];
     metrics::count_call(engine, worker, blocked.command, took_ns);
     metrics::record_slow(engine, worker, stand_in, blocked.command, blocked.request.as_request(), took_ns);
+    let request = blocked.request.as_request();
+    metrics::count_keys(engine, worker, stand_in.db, blocked.command, request, (took_ns, out.len()));
     let result = match result {
         Ok(()) if out.len() > stand_in.reply_bytes_max => {
             reply_limit::pass(worker, stand_in, blocked.command, blocked.request.as_request())

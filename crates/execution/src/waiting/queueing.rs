@@ -39,12 +39,16 @@ pub fn begin_wait(
         keys: wait.keys,
         condition: wait.condition,
         role: wait.role,
+        looks_again: client.looks_again,
         places: AtomicUsize::new(0),
     });
     for key in waiter.awaited_keys() {
         engine.waiting.keys.enqueue(locked, key, &waiter);
     }
     engine.waiting.keys.count.fetch_add(1, Relaxed);
+    if waiter.looks_again {
+        engine.waiting.keys.begin_looking(&waiter);
+    }
     client.handle.wait_state.begin(waiter.blocked.number);
     client.wait_phase = WaitPhase::Queued(waiter);
     Some(Blocked { until_ms, event: Event::Value, silent: false })
@@ -85,6 +89,9 @@ pub(super) fn leave_queues(engine: &Engine, waiter: &Arc<Waiter>) {
             return engine.waiting.keys.orphaned.lock().push(waiter.clone());
         };
         engine.waiting.keys.leave(&mut locked, key, waiter);
+    }
+    if waiter.looks_again {
+        engine.waiting.keys.end_looking(waiter);
     }
     // IMPORTANT: after the removal. Commands serve no waiters while the count is zero.
     engine.waiting.keys.count.fetch_sub(1, Relaxed);

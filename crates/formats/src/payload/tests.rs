@@ -62,6 +62,55 @@ fn redis_s_strings_are_read() {
     }
 }
 
+/// DUMPs of Valkey 9.1 (version 80).
+#[test]
+fn valkey_s_values_are_read() {
+    let read = |hex: &str| decode(&unhex(hex), BYTES_MAX);
+    assert_eq!(read("000568656c6c6f5000ac5816e7fb6647fe"), Ok(Value::String(b"hello".to_vec())));
+    let timed = "16030161c001ffffffffffffffff0162c00200d8c32cbb0300000163c0037bd8c32cbb0300005000801c4df4eccc060d";
+    let Ok(Value::Hash(mut fields)) = read(timed) else { panic!("{:?}", read(timed)) };
+    fields.sort();
+    let deadlines = [None, Some(4_102_444_800_000), Some(4_102_444_800_123)];
+    let expected = ["a", "b", "c"].iter().zip(["1", "2", "3"]).zip(deadlines);
+    assert_eq!(fields, expected.map(|((field, value), at)| entry(field, value, at)).collect::<Vec<_>>());
+    let texts = |texts: &[&str]| texts.iter().map(|text| text.as_bytes().to_vec()).collect::<Vec<_>>();
+    for (hex, expected) in [
+        ("1410100000000300816102816202816302ff5000cbc02085a8c5174a", ["a", "b", "c"]),
+        ("0b14040000000300000001000000020000007011010050004aff0897c54fb7a1", ["1", "2", "70000"]),
+    ] {
+        let Ok(Value::Set(members)) = read(hex) else { panic!("{:?}", read(hex)) };
+        assert_eq!(members.iter().map(<[u8]>::to_vec).collect::<Vec<_>>(), texts(&expected));
+    }
+    let zset = read("1115150000000400816202842d302e35058161020101ff50007541ee9b05defa7e");
+    assert_eq!(zset, Ok(Value::SortedSet(vec![(b"b".to_vec(), -0.5), (b"a".to_vec(), 1.0)])));
+    let stream = "1501100000000000000001000000000000000126260000000f0002010001010181610200010201000100010101040102010001010102010401ff02010201010000020101670101010100000000000000010000000000000001391548f1a101000001010163391548f1a1010000391548f1a101000001000000000000000100000000000000015000b4f0ded7971fac1e";
+    assert!(matches!(read(stream), Ok(Value::Stream(stream)) if stream.groups.len() == 1));
+}
+
+/// Between Redis's versions and Valkey's there are numbers that neither has written.
+#[test]
+fn a_version_decides_what_a_type_byte_means() {
+    let of_valkey = b"\x16\x01\x01a\x01b\x07\0\0\0\0\0\0\0";
+    let of_redis = b"\x16\x01\x07\x01a\x01b";
+    assert_eq!(decode(&sealed(of_valkey, 80), BYTES_MAX), Ok(Value::Hash(vec![entry("a", "b", Some(7))])));
+    assert_eq!(decode(&sealed(of_redis, 12), BYTES_MAX), Ok(Value::Hash(vec![entry("a", "b", Some(7))])));
+    assert_eq!(decode(&sealed(of_redis, 80), BYTES_MAX), Err(BadPayload::Format));
+    let late = b"\x16\x01\x01a\x01b\xff\xff\xff\xff\xff\xff\xff\x7f";
+    assert_eq!(
+        decode(&sealed(late, 80), BYTES_MAX),
+        Ok(Value::Hash(vec![entry("a", "b", Some(DEADLINE_MS_MAX))])),
+        "later than Redis and we allow"
+    );
+    let before_time = b"\x16\x01\x01a\x01b\xfe\xff\xff\xff\xff\xff\xff\xff";
+    assert_eq!(decode(&sealed(before_time, 80), BYTES_MAX), Err(BadPayload::Format));
+    for version in [13, 79, 81, u16::MAX] {
+        assert_eq!(decode(&sealed(b"\0\x01a", version), BYTES_MAX), Err(BadPayload::Footer), "{version}");
+    }
+    for kind in 23..=25 {
+        assert_eq!(decode(&sealed(&[kind, 0], 80), BYTES_MAX), Err(BadPayload::Format), "{kind}");
+    }
+}
+
 #[test]
 fn redis_s_hashes_are_read() {
     for (hex, expected) in [

@@ -1,6 +1,6 @@
 //! Reads values in Redis's RDB encoding, from memory or from a file. Knows lengths and strings; refuses to know types.
 
-use super::BadPayload;
+use super::{BadPayload, Dialect};
 use crate::packed::{Element, Malformed, lzf};
 use numbers::{I64_CHARS_MAX, format_i64};
 use std::borrow::Cow;
@@ -56,6 +56,7 @@ impl<'a> Source<'a> for &'a [u8] {
 /// Reads values from the front.
 pub(crate) struct Reader<S> {
     pub(crate) source: S,
+    pub(crate) dialect: Dialect,
     /// How much may still be decompressed.
     pub(crate) bytes_left: usize,
 }

@@ -4,8 +4,10 @@ use super::CHECKSUM;
 use crate::packed::lzf;
 use numbers::parse_i64;
 
-/// Redis 7.0's version, and the first one with field deadlines (Redis 7.4): the newest we read.
+/// Redis 7.0's version, the first one with the times at which consumers of streams were active (Redis 7.2), and the
+/// first one with field deadlines (Redis 7.4): the newest we read.
 pub(crate) const VERSION_PLAIN: u16 = 10;
+pub(crate) const VERSION_ACTIVE: u16 = 11;
 pub(crate) const VERSION_FIELD_DEADLINES: u16 = 12;
 
 /// Redis refuses to let a listpack grow past this; a larger value becomes a table even if the caller asks for the

@@ -11,6 +11,9 @@
 //! Redis 8.6's, module data beside a key is skipped as Redis's source describes it; its new form of streams (type 26)
 //! is refused, because there is no file to test with.
 //!
+//! Valkey up to 8 writes Redis's versions. From 9 on, its files begin with "VALKEY" and three digits, its versions begin with
+//! 80, and opcode 243 and type 22 mean something else than in Redis. Version 80, of Valkey 9.0 and 9.1, is read.
+//!
 //! Values of unsupported types are skipped exactly (`skip`). FREQ and IDLE of a key are skipped too: an import counts
 //! as use. A file is not trusted: memory is allocated only for bytes that exist, and for what they decompress to within
 //! the caller's limit.
@@ -22,6 +25,7 @@ mod tests;
 pub use crate::input::{FileError, Trouble};
 
 use crate::input::Input;
+use crate::rdb::Dialect;
 use crate::rdb::reader::{Reader, Source};
 use crate::values::{Kind, Value, type_name};
 use std::io::Read;
@@ -47,8 +51,17 @@ pub struct KeyItem {
     pub value: Value,
 }
 
-/// The first bytes of every RDB file.
-pub const MAGIC: &[u8; 5] = b"REDIS";
+/// The first bytes of a file of Redis, and of one of Valkey.
+const MAGIC: &[u8; 5] = b"REDIS";
+const MAGIC_OF_VALKEY: &[u8; 6] = b"VALKEY";
+
+/// True when the input begins as an RDB file does.
+pub(super) fn is_next<R: Read>(input: &mut Input<R>) -> Result<bool, FileError> {
+    let begins_with = |input: &mut Input<R>, magic: &[u8]| -> Result<bool, FileError> {
+        Ok(input.want(magic.len())? && input.unread().starts_with(magic))
+    };
+    Ok(begins_with(input, MAGIC)? || begins_with(input, MAGIC_OF_VALKEY)?)
+}
 
 const VERSION_MAX: u32 = 13;
 /// The first version with a checksum at the end.
@@ -57,6 +70,8 @@ const VERSION_CHECKSUM: u32 = 5;
 mod opcode {
     /// Module data beside a key (Redis 8.6).
     pub(super) const KEY_META: u8 = 243;
+    /// A slot that another server of a cluster gives away (Valkey 9).
+    pub(super) const SLOT_IMPORT: u8 = 243;
     pub(super) const SLOT_INFO: u8 = 244;
     pub(super) use crate::payload::{FUNCTION, FUNCTION_CANDIDATE};
     pub(super) const MODULE_AUX: u8 = 247;
@@ -80,6 +95,8 @@ pub struct RdbFile<R> {
     db: u64,
     /// The deadline of the next key.
     deadline: Option<u64>,
+    /// What the file says of the stream of commands behind it.
+    stream_db: Option<u64>,
     ended: bool,
 }
 
@@ -90,13 +107,19 @@ impl<R: Read> RdbFile<R> {
     }
 
     pub(super) fn from_input(input: Input<R>, bytes_max: usize) -> RdbFile<R> {
-        let reader = Reader { source: input, bytes_left: bytes_max };
-        RdbFile { reader, bytes_max, version: 0, db: 0, deadline: None, ended: false }
+        let reader = Reader { source: input, dialect: Dialect::Redis, bytes_left: bytes_max };
+        RdbFile { reader, bytes_max, version: 0, db: 0, deadline: None, stream_db: None, ended: false }
     }
 
     /// How many bytes have been read.
     pub fn offset(&self) -> u64 {
         self.reader.source.offset()
+    }
+
+    /// The database that is selected where the stream of commands behind this file begins: a replica says that to
+    /// replicas of its own, to which it sends what it gets.
+    pub fn stream_db(&self) -> Option<u64> {
+        self.stream_db
     }
 
     /// The input after the end of the RDB file.
@@ -129,17 +152,25 @@ impl<R: Read> RdbFile<R> {
         let input = &mut self.reader.source;
         input.begin("the first bytes");
         input.start_sum();
-        if !input.want(MAGIC.len())? || !input.unread().starts_with(MAGIC) {
+        if !is_next(input)? {
             return Err(input.error(Trouble::NotRedis));
         }
-        let [_, _, _, _, _, digits @ ..] = input.array::<9>()?;
+        let head = input.array::<9>()?;
+        let (dialect, digits) = match head.strip_prefix(MAGIC_OF_VALKEY) {
+            Some(digits) => (Dialect::Valkey, digits),
+            None => (Dialect::Redis, &head[MAGIC.len()..]),
+        };
         let digit = |byte: u8| byte.is_ascii_digit().then(|| u32::from(byte - b'0'));
         let version = digits.iter().try_fold(0, |sum, byte| Some(sum * 10 + digit(*byte)?));
-        match version {
-            None => return Err(input.error(Trouble::NotRedis)),
-            Some(version @ 1..=VERSION_MAX) => self.version = version,
-            Some(version) => return Err(input.error(Trouble::Version(version))),
+        let Some(version) = version else { return Err(input.error(Trouble::NotRedis)) };
+        let is_known = match dialect {
+            Dialect::Redis => (1..=VERSION_MAX).contains(&version),
+            Dialect::Valkey => Dialect::is_valkey(version),
+        };
+        if !is_known {
+            return Err(input.error(Trouble::Version(version)));
         }
+        (self.version, self.reader.dialect) = (version, dialect);
         Ok(())
     }
 
@@ -193,7 +224,18 @@ impl<R: Read> RdbFile<R> {
             }
             opcode::AUX => {
                 reader.source.now_reading("a note about the file");
-                reader.skip_strings(2)?;
+                reader.bytes_left = self.bytes_max;
+                match &*reader.string()? {
+                    b"repl-stream-db" => {
+                        let text = reader.string()?;
+                        self.stream_db = std::str::from_utf8(&text).ok().and_then(|text| text.parse().ok());
+                    }
+                    _ => reader.skip_string()?,
+                }
+            }
+            opcode::SLOT_IMPORT if reader.dialect == Dialect::Valkey => {
+                reader.source.now_reading("a slot of a cluster");
+                reader.skip_slot_import()?;
             }
             opcode::KEY_META => {
                 reader.source.now_reading("what modules keep beside a key");
@@ -220,7 +262,7 @@ impl<R: Read> RdbFile<R> {
 
     fn key(&mut self, kind: u8) -> Result<Item, FileError> {
         let reader = &mut self.reader;
-        let Some(name) = value_name(kind) else {
+        let Some(name) = value_name(kind, reader.dialect) else {
             return Err(reader.source.error(Trouble::Type(kind)));
         };
         // A key is a string like any other, and may be compressed.
@@ -238,8 +280,8 @@ impl<R: Read> RdbFile<R> {
 }
 
 /// The name of a type byte in error texts.
-fn value_name(kind: u8) -> Option<&'static str> {
-    Some(match type_name(kind)? {
+fn value_name(kind: u8, dialect: Dialect) -> Option<&'static str> {
+    Some(match type_name(kind, dialect)? {
         "string" => "the string",
         "list" => "the list",
         "set" => "the set",

@@ -84,6 +84,12 @@ impl<R: Read> Reader<Input<R>> {
         })
     }
 
+    /// Skips the name of a migration and its ranges of slots.
+    pub(super) fn skip_slot_import(&mut self) -> Result<(), FileError> {
+        self.skip_string()?;
+        self.skip_counted(|reader| reader.skip_lengths(2))
+    }
+
     fn skip_module_parts(&mut self) -> Result<(), FileError> {
         loop {
             match self.length()? {

@@ -6,6 +6,7 @@ use test_random::Random;
 
 const REDIS_7: &[u8] = include_bytes!("../../tests/fixtures/rdb/redis-7.0.rdb");
 const REDIS_8: &[u8] = include_bytes!("../../tests/fixtures/rdb/redis-8.0.rdb");
+const VALKEY_9: &[u8] = include_bytes!("../../tests/fixtures/rdb/valkey-9.1.rdb");
 const OLD: &[u8] = include_bytes!("../../tests/fixtures/rdb/old-encodings.rdb");
 const EXPIRED: &[u8] = include_bytes!("../../tests/fixtures/rdb/expired.rdb");
 
@@ -156,6 +157,51 @@ fn everything_that_redis_8_0_wrote_is_read_or_passed_over() {
 }
 
 #[test]
+fn everything_that_valkey_9_1_wrote_is_read() {
+    let mut expected = vec![
+        "0 aside@future+0: \"x\"",
+        "0 intset: 1 2 70000",
+        "0 list: a b 12",
+        "0 number: \"-129\"",
+        "0 packed: a=1 b=2",
+        "0 set: a b c",
+        "0 stream: 1-1 1-2 g(1 for 1)",
+        "0 table: a=1 b=2",
+        "0 text: \"hello\"",
+        "0 timed: a=1 b=2@future+0 c=3@future+123",
+        "0 zset: -0.5:b 1:a",
+        "9 other: \"1\"",
+        "library: #!lua name=lib",
+    ];
+    expected.sort();
+    assert_eq!(lines(VALKEY_9), expected);
+}
+
+/// In a file of Valkey's, some bytes mean something else than in one of Redis's.
+#[test]
+fn valkey_s_own_meanings_are_known() {
+    let valkey = |version: &str, body: &[u8]| {
+        let bytes = [b"VALKEY", version.as_bytes(), body, b"\xff", &[0; 8]].concat();
+        read(&bytes).map(|items| items.into_iter().map(line).collect::<Vec<_>>()).map_err(|error| error.to_string())
+    };
+    let hash = b"\x16\x01h\x01\x01a\x01b\xff\xff\xff\xff\xff\xff\xff\xff";
+    assert_eq!(valkey("080", hash).unwrap(), ["0 h: a=b"]);
+    assert_eq!(read(&file(12, b"\x16\x01h\x01\x07\x01a\x01b")).map(|items| items.len()).unwrap(), 1, "of Redis");
+    let slots = b"\xf3\x04name\x02\x01\x02\x09\x0a\0\x01a\x01b";
+    assert_eq!(valkey("080", slots).unwrap(), ["0 a: \"b\""]);
+    for kind in 23..=25 {
+        let refused = valkey("080", &[kind, 1, b'h']).unwrap_err();
+        assert!(refused.contains(&format!("a value of type {kind}, which is not known here")), "{refused}");
+    }
+    for version in ["012", "079", "081", "999"] {
+        let refused = valkey(version, b"").unwrap_err();
+        assert!(refused.contains("version"), "{refused}");
+    }
+    assert!(valkey("08x", b"").unwrap_err().contains("not a file of Redis"));
+    assert!(read(&file(80, b"")).is_err(), "Redis has no such version");
+}
+
+#[test]
 fn encodings_of_older_redis_are_read_or_passed_over() {
     let items = read(OLD).unwrap();
     let lines: Vec<String> = items.into_iter().map(line).collect();
@@ -189,7 +235,7 @@ fn what_has_expired_is_read_all_the_same() {
 
 #[test]
 fn a_file_in_pieces_reads_the_same() {
-    for file in [REDIS_7, REDIS_8, OLD, EXPIRED] {
+    for file in [REDIS_7, REDIS_8, VALKEY_9, OLD, EXPIRED] {
         let in_pieces: Vec<Item> = RdbFile::new(InPieces(file, Random::new()), BYTES_MAX).map(Result::unwrap).collect();
         assert_eq!(in_pieces, read(file).unwrap());
     }

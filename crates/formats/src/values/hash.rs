@@ -3,21 +3,22 @@
 
 use super::{Emit, HashEntry, in_chunks};
 use crate::packed::{Element, listpack, ziplist, zipmap};
-use crate::rdb::BadPayload;
 use crate::rdb::reader::{Elements, Reader, Source};
 use crate::rdb::writer::{LISTPACK_BYTES_MAX, VERSION_FIELD_DEADLINES, VERSION_PLAIN, Writer};
+use crate::rdb::{BadPayload, Dialect};
 
 /// The largest deadline Redis accepts for a field: 48 bits of milliseconds, the year 10889.
 pub(crate) const DEADLINE_MS_MAX: u64 = (1 << 48) - 1;
 
-/// The type bytes of hashes.
+/// The type bytes of hashes, where nothing else is said those of Redis and Valkey.
 pub(crate) mod kind {
     pub(crate) const HASH: u8 = 4;
     /// Redis 2.4's small hashes.
     pub(crate) const HASH_ZIPMAP: u8 = 9;
     pub(crate) const HASH_ZIPLIST: u8 = 13;
     pub(crate) const HASH_LISTPACK: u8 = 16;
-    /// Field deadlines as the release candidates of Redis 7.4 wrote them: without the earliest one at the front.
+    /// Field deadlines as the release candidates of Redis 7.4 wrote them: without the earliest one at the front. Valkey 9
+    /// gives this number to hashes of its own form: each deadline follows its field and value.
     pub(crate) const HASH_DEADLINES_CANDIDATE: u8 = 22;
     pub(crate) const HASH_LISTPACK_DEADLINES_CANDIDATE: u8 = 23;
     pub(crate) const HASH_DEADLINES: u8 = 24;
@@ -36,11 +37,18 @@ pub(crate) const KINDS: [u8; 8] = [
     kind::HASH_LISTPACK_DEADLINES,
 ];
 
+/// False for a form of hashes that the dialect does not have.
+pub(crate) fn is_of(kind: u8, dialect: Dialect) -> bool {
+    let is_of_redis_alone = (kind::HASH_LISTPACK_DEADLINES_CANDIDATE..=kind::HASH_LISTPACK_DEADLINES).contains(&kind);
+    !(dialect == Dialect::Valkey && is_of_redis_alone)
+}
+
 impl<'a, S: Source<'a>> Reader<S> {
     /// Reads the fields of a hash of one of the kinds above. No field occurs twice.
     pub(crate) fn hash(&mut self, kind: u8) -> Result<Vec<HashEntry>, S::Error> {
         let entries = match kind {
             kind::HASH => self.table(Deadlines::None)?,
+            kind::HASH_DEADLINES_CANDIDATE if self.dialect == Dialect::Valkey => self.table(Deadlines::Behind)?,
             kind::HASH_DEADLINES_CANDIDATE => self.table(Deadlines::Absolute)?,
             kind::HASH_DEADLINES => {
                 let earliest = self.u64()?;
@@ -76,17 +84,22 @@ impl<'a, S: Source<'a>> Reader<S> {
         let mut entries = Vec::with_capacity(usize::try_from(count).unwrap_or(usize::MAX).min(likely_max));
         for _ in 0..count {
             let spelled = match deadlines {
-                Deadlines::None => 0,
+                Deadlines::None | Deadlines::Behind => 0,
                 Deadlines::Absolute | Deadlines::After(_) => self.length()?,
             };
-            let deadline = match (spelled, deadlines) {
+            let ahead = match (spelled, deadlines) {
                 (0, _) => Ok(None),
                 (after, Deadlines::After(earliest)) => deadline(earliest.checked_add(after - 1)).map(Some),
                 (ms, _) => deadline(Some(ms)).map(Some),
             };
-            let deadline = deadline.map_err(|why| self.source.refusal(why))?;
+            let ahead = ahead.map_err(|why| self.source.refusal(why))?;
             let field = self.string()?.into_owned();
             let value = self.string()?.into_owned();
+            let deadline = match deadlines {
+                Deadlines::Behind => signed_deadline(i64::from_le_bytes(self.source.array()?)),
+                _ => Ok(ahead),
+            };
+            let deadline = deadline.map_err(|why| self.source.refusal(why))?;
             entries.push((field, value, deadline));
         }
         Ok(entries)
@@ -133,6 +146,14 @@ fn deadline(ms: Option<u64>) -> Result<u64, BadPayload> {
     ms.filter(|&ms| ms <= DEADLINE_MS_MAX).ok_or(BadPayload::Format)
 }
 
+/// Valkey writes -1 for none. It allows later instants than Redis does.
+fn signed_deadline(ms: i64) -> Result<Option<u64>, BadPayload> {
+    match ms {
+        -1 => Ok(None),
+        _ => deadline(u64::try_from(ms).ok().map(|ms| ms.min(DEADLINE_MS_MAX))).map(Some),
+    }
+}
+
 /// How a table encodes its fields' deadlines.
 #[derive(Clone, Copy)]
 enum Deadlines {
@@ -141,6 +162,8 @@ enum Deadlines {
     Absolute,
     /// In milliseconds after the earliest, plus one; zero for none.
     After(u64),
+    /// In milliseconds behind each value; -1 for none.
+    Behind,
 }
 
 /// Writes fields with their values and deadlines in unix milliseconds. Without deadlines Redis 7.0 restores the

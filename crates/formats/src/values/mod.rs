@@ -17,9 +17,9 @@ pub use stream::{
 };
 pub use texts::Texts;
 
-use crate::rdb::BadPayload;
 use crate::rdb::reader::{Reader, Source};
 use crate::rdb::writer::{STRING, encode_string};
+use crate::rdb::{BadPayload, Dialect};
 use std::fmt;
 
 /// A value of any type.
@@ -55,7 +55,10 @@ pub(crate) const OLD_MODULE: u8 = 6;
 pub(crate) const MODULE: u8 = 7;
 
 /// Redis's name for the type of a type byte; `None` for an unknown byte.
-pub(crate) fn type_name(kind: u8) -> Option<&'static str> {
+pub(crate) fn type_name(kind: u8, dialect: Dialect) -> Option<&'static str> {
+    if !hash::is_of(kind, dialect) {
+        return None;
+    }
     let kept = KEPT.iter().find(|(_, kinds)| kinds.contains(&kind)).map(|(name, _)| *name);
     kept.or(matches!(kind, OLD_MODULE | MODULE).then_some("module"))
 }
@@ -70,7 +73,7 @@ impl Value {
     pub(crate) fn read<'a, S: Source<'a>>(reader: &mut Reader<S>, kind: u8) -> Result<Option<Value>, S::Error> {
         Ok(Some(match kind {
             STRING => Value::String(reader.string()?.into_owned()),
-            _ if hash::KINDS.contains(&kind) => Value::Hash(reader.hash(kind)?),
+            _ if hash::KINDS.contains(&kind) && hash::is_of(kind, reader.dialect) => Value::Hash(reader.hash(kind)?),
             _ if sorted_set::KINDS.contains(&kind) => Value::SortedSet(reader.sorted_set(kind)?),
             _ if set::KINDS.contains(&kind) => Value::Set(reader.set(kind)?),
             _ if list::KINDS.contains(&kind) => Value::List(reader.list(kind)?),

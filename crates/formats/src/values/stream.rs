@@ -15,7 +15,7 @@ use super::Emit;
 use crate::packed::{Element, Malformed, listpack};
 use crate::rdb::BadPayload;
 use crate::rdb::reader::{Reader, Source};
-use crate::rdb::writer::{VERSION_PLAIN, Writer};
+use crate::rdb::writer::{VERSION_ACTIVE, VERSION_PLAIN, Writer};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
@@ -81,6 +81,8 @@ pub struct StreamGroup {
 pub struct StreamConsumer {
     pub name: Vec<u8>,
     pub seen_ms: i64,
+    /// -1 when it never got an entry. Before Redis 7.2 it is `seen_ms`.
+    pub active_ms: i64,
     /// In the order of their ids. No other consumer has one of them.
     pub pending: Vec<StreamPending>,
 }
@@ -319,10 +321,8 @@ impl<'a, S: Source<'a>> Reader<S> {
         let mut owned = 0;
         for _ in 0..self.length()? {
             let (name, seen_ms) = (self.string()?.into_owned(), self.u64()? as i64);
-            if kind == kind::STREAM_ACTIVE {
-                self.u64()?; // when it was last active
-            }
-            let mut consumer = StreamConsumer { name, seen_ms, pending: Vec::new() };
+            let active_ms = if kind == kind::STREAM_ACTIVE { self.u64()? as i64 } else { seen_ms };
+            let mut consumer = StreamConsumer { name, seen_ms, active_ms, pending: Vec::new() };
             for _ in 0..self.length()? {
                 let id = self.raw_id()?;
                 let found = pending.binary_search_by_key(&id, |pending| pending.id);
@@ -379,10 +379,15 @@ fn check(stream: &Stream) -> Result<(), BadPayload> {
     }
 }
 
-/// The stream as a payload, which Redis 7.0 and later restore.
+/// The stream as a payload, which Redis 7.2 and later restore.
 pub(crate) fn encode_stream(stream: &Stream) -> Vec<u8> {
+    encode_as(kind::STREAM_ACTIVE, VERSION_ACTIVE, stream)
+}
+
+/// The stream as a payload of a kind that has its counts.
+fn encode_as(kind: u8, version: u16, stream: &Stream) -> Vec<u8> {
     let bytes: usize = stream.nodes.iter().map(|node| node.listpack.len()).sum();
-    let mut writer = Writer::with_capacity(kind::STREAM, bytes);
+    let mut writer = Writer::with_capacity(kind, bytes);
     let id = |writer: &mut Writer, (ms, seq): EntryId| {
         writer.length(ms);
         writer.length(seq);
@@ -417,11 +422,14 @@ pub(crate) fn encode_stream(stream: &Stream) -> Vec<u8> {
         for consumer in &group.consumers {
             writer.string(&consumer.name);
             writer.bytes.extend(consumer.seen_ms.to_le_bytes());
+            if kind == kind::STREAM_ACTIVE {
+                writer.bytes.extend(consumer.active_ms.to_le_bytes());
+            }
             writer.length(consumer.pending.len() as u64);
             consumer.pending.iter().for_each(|entry| writer.bytes.extend(id_bytes(entry.id)));
         }
     }
-    writer.finish(VERSION_PLAIN)
+    writer.finish(version)
 }
 
 impl Stream {
@@ -447,7 +455,8 @@ impl Stream {
 pub(crate) fn commands<E>(name: &[u8], stream: &Stream, payload_bytes_max: usize, emit: Emit<'_, E>) -> Result<u64, E> {
     let orphans = stream.orphans();
     if orphans > 0 {
-        let payload = encode_stream(stream);
+        // Redis 7.0 restores it too.
+        let payload = encode_as(kind::STREAM, VERSION_PLAIN, stream);
         if payload.len() <= payload_bytes_max {
             emit(&[b"RESTORE", name, b"0", &payload, b"REPLACE"])?;
             return Ok(0);

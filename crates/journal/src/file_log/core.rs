@@ -21,6 +21,7 @@ use crate::files::segment;
 use crate::sequence::Sequence;
 use crate::snapshot::SnapshotName;
 use crate::storage::Storage;
+use crate::sync_times::SyncHistogram;
 
 /// A segment on disk and its contents.
 pub(crate) struct StoredSegment {
@@ -55,6 +56,7 @@ pub(super) struct Core {
     pub(super) written_buffer_bytes: AtomicUsize,
     /// The last batch of a log that was closed without failure, or [`NOT_CLOSED`].
     pub(super) closed_at: AtomicU64,
+    pub(super) sync_times: SyncHistogram,
 }
 
 pub(super) const NOT_CLOSED: u64 = u64::MAX;

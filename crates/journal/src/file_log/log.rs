@@ -27,6 +27,7 @@ use crate::maintenance::{Buffers, Maintenance};
 use crate::sequence::Sequence;
 use crate::snapshot::DirectorySnapshots;
 use crate::storage::Storage;
+use crate::sync_times::{SyncHistogram, SyncTimes};
 
 /// Where a recovered log continues.
 pub(crate) struct Resumed {
@@ -139,6 +140,7 @@ impl FileLog {
             bytes_since_forget: AtomicU64::new(replayed_bytes),
             written_buffer_bytes: AtomicUsize::new(0),
             closed_at: AtomicU64::new(NOT_CLOSED),
+            sync_times: SyncHistogram::default(),
         });
         let for_thread = core.clone();
         let sync_thread = std::thread::Builder::new()
@@ -412,6 +414,10 @@ impl Maintenance for FileLog {
         let (unwritten, memory) = self.core.tail.lock().buffer();
         let written = self.core.written_buffer_bytes.load(Ordering::Relaxed);
         Buffers { unwritten_bytes: unwritten as u64, memory_bytes: (memory + written) as u64 }
+    }
+
+    fn sync_times(&self) -> Option<SyncTimes> {
+        Some(self.core.sync_times.read())
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) fn run(core: &Core) {
     let mut reserve_at = None;
     while let Some(task) = next_task(core, &mut reserve_at) {
         match task {
-            Task::Sync(round) => match sync(&*core.storage, &round) {
+            Task::Sync(round) => match timed_sync(core, &round) {
                 // IMPORTANT: the fence is checked after the sync, and before anything is reported durable.
                 Ok(()) => match core.check_written().and_then(|()| mark(core, &round)) {
                     Ok(()) => finish(core, &round),
@@ -100,6 +100,14 @@ fn next_task(core: &Core, reserve_at: &mut Option<Instant>) -> Option<Task> {
             None => core.wake.wait(&mut sync),
         }
     }
+}
+
+/// Syncs the files of a round, and counts how long that took if it succeeds.
+fn timed_sync(core: &Core, round: &Round) -> Result<(), Failure> {
+    let began = Instant::now();
+    sync(&*core.storage, round)?;
+    core.sync_times.add(began.elapsed());
+    Ok(())
 }
 
 /// Syncs the files of a round. IMPORTANT: old files first, then the directory, then the current file. Only this order

@@ -8,7 +8,8 @@ use crate::storage::ranked::Ranked;
 use crate::storage::size_class::DEADLINE_BYTES;
 use crate::storage::{Key, NameHash, NameId};
 use crate::types::listed::{ListKind, Listed};
-use crate::types::{Applied, Change, Entry, Object, RecordFields, Shapes, Table, Thresholds, ValueType};
+use crate::types::run::RunStatus;
+use crate::types::{Applied, Change, Entry, Object, RecordFields, Shapes, TYPES, Table, Thresholds, ValueType};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
@@ -32,6 +33,10 @@ pub struct Db {
     sessions: Option<Box<SessionLists>>,
     /// How many values have a type that Redis does not have.
     own_values: usize,
+    /// How many values each type has, by tag.
+    by_type: [u32; TYPES.len()],
+    /// How many runs have each status.
+    by_run_status: [u32; RunStatus::ALL.len()],
     /// The last use that new keys get: see [`Locked::at`](super::locked::Locked::at).
     pub(super) used_at: u32,
 }
@@ -63,6 +68,16 @@ impl Db {
     #[inline]
     pub fn has_own_values(&self) -> bool {
         self.own_values > 0
+    }
+
+    /// How many keys have a value of a type, expired ones included.
+    pub fn count_of_type(&self, value_type: &ValueType) -> usize {
+        self.by_type[value_type.position()] as usize
+    }
+
+    /// How many runs have a status, expired ones included.
+    pub fn run_count(&self, status: RunStatus) -> usize {
+        self.by_run_status[status as usize] as usize
     }
 
     /// How many keys have a deadline.
@@ -413,6 +428,8 @@ impl Db {
         self.open_runs.clear();
         self.sessions = None;
         self.own_values = 0;
+        self.by_type = Default::default();
+        self.by_run_status = Default::default();
         self.deadline_sum = 0;
     }
 
@@ -527,8 +544,17 @@ impl Db {
         match kind {
             ListKind::Hash => reindex(&mut self.field_deadlines, id, before.also, after.also),
             ListKind::Run => {
-                let position = |listed: Listed| listed.also.map(|_| NameHash::from_raw(id).position().into());
+                let status = |listed: Listed| listed.also.map(|status| RunStatus::ALL[status as usize]);
+                let open = |status: &RunStatus| !status.is_final();
+                let position =
+                    |listed: Listed| status(listed).filter(open).map(|_| NameHash::from_raw(id).position().into());
                 reindex(&mut self.open_runs, id, position(before), position(after));
+                if let Some(before) = status(before) {
+                    self.by_run_status[before as usize] -= 1;
+                }
+                if let Some(after) = status(after) {
+                    self.by_run_status[after as usize] += 1;
+                }
             }
             ListKind::Other | ListKind::Session => {}
         }
@@ -546,7 +572,9 @@ impl Db {
     /// Adds an entry; the caller has removed the old one.
     pub(super) fn insert(&mut self, key: Key<'_>, entry: Entry) {
         let listed = Listed::of(&entry);
-        self.own_values += usize::from(ValueType::of(&entry).is_own);
+        let value_type = ValueType::of(&entry);
+        self.own_values += usize::from(value_type.is_own);
+        self.by_type[value_type.position()] += 1;
         entry.touch(self.used_at);
         let entry = &*self.table.insert(key.hash, entry);
         let (mask, mut scores) = (self.parts.covering(key.name), IndexScores::new());
@@ -570,7 +598,9 @@ impl Db {
             self.parts.remove_record(&self.table, key.name, id, mask, &scores);
         }
         let entry = self.table.remove(key.hash, key.name)?;
-        self.own_values -= usize::from(ValueType::of(&entry).is_own);
+        let value_type = ValueType::of(&entry);
+        self.own_values -= usize::from(value_type.is_own);
+        self.by_type[value_type.position()] -= 1;
         self.relist(id, Listed::of(&entry), Listed::default());
         Some(entry)
     }

@@ -532,7 +532,7 @@ impl<'a> Locked<'a> {
             Touches::Keys(touches) => {
                 for touch in touches {
                     let expired = match touch.fate {
-                        Fate::Read => continue,
+                        Fate::Read | Fate::Noted => continue,
                         Fate::Gone(cause) => cause == Cause::Expired,
                         // Elements of a value that has expired as a whole.
                         Fate::Loses(Cause::Expired) => {

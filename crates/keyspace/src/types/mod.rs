@@ -202,6 +202,12 @@ impl ValueType {
         }
     }
 
+    /// Its position in [`TYPES`].
+    #[inline]
+    pub fn position(&self) -> usize {
+        usize::from(self.tag) - 1
+    }
+
     /// The type of that tag.
     pub fn with_tag(tag: u8) -> Result<&'static ValueType, BadEffect> {
         let found = TYPES.iter().find(|value_type| value_type.tag == tag);
@@ -233,16 +239,20 @@ pub struct Thresholds {
     pub hash: hash::Thresholds,
     pub sorted_set: sorted_set::Thresholds,
     pub set: set::Thresholds,
+    pub list: list::Thresholds,
     pub stream: stream::Thresholds,
 }
 
 /// The settings that thresholds are read from.
-pub const THRESHOLD_SETTINGS: [&str; 7] = [
+pub const THRESHOLD_SETTINGS: [&str; 10] = [
+    "list-max-listpack-size",
     "hash-max-listpack-entries",
     "hash-max-listpack-value",
     "zset-max-listpack-entries",
     "zset-max-listpack-value",
     "set-max-intset-entries",
+    "set-max-listpack-entries",
+    "set-max-listpack-value",
     "stream-node-max-entries",
     "stream-node-max-bytes",
 ];
@@ -251,13 +261,16 @@ impl Thresholds {
     /// From the values of [`THRESHOLD_SETTINGS`], in order.
     #[inline]
     pub fn of(values: [usize; THRESHOLD_SETTINGS.len()]) -> Thresholds {
-        let [hash_entries_max, hash_value_bytes_max, zset_entries_max, zset_value_bytes_max, intset_entries_max, ..] =
+        let [list_size_max, hash_entries_max, hash_value_bytes_max, zset_entries_max, zset_value_bytes_max, ..] =
             values;
-        let [.., node_entries_max, node_bytes_max] = values;
+        let [.., intset_entries_max, small_entries_max, small_value_bytes_max, node_entries_max, node_bytes_max] =
+            values;
         Thresholds {
             hash: hash::Thresholds { entries_max: hash_entries_max, value_bytes_max: hash_value_bytes_max },
             sorted_set: sorted_set::Thresholds { entries_max: zset_entries_max, value_bytes_max: zset_value_bytes_max },
-            set: set::Thresholds { intset_entries_max },
+            set: set::Thresholds { intset_entries_max, small_entries_max, small_value_bytes_max },
+            // A class of bytes is a negative number.
+            list: list::Thresholds { small_size_max: list_size_max as i64 },
             stream: stream::Thresholds { entries_max: node_entries_max, bytes_max: node_bytes_max },
         }
     }
@@ -415,6 +428,9 @@ pub enum Fate {
     Loses(Cause),
     /// The value changes in a way that no client waits for, such as the pending entries of a stream's group.
     Amended,
+    /// Only what Redis does not call a change of the key: when a consumer was seen, or how often an entry was delivered.
+    /// It is journalled; watchers, caches and waiting clients learn nothing of it.
+    Noted,
     /// Only the deadline changes.
     Deadline,
     /// The key is deleted.
@@ -522,7 +538,7 @@ impl<'a> Change<'a> {
             Change::Run(change) => change.apply(entry),
             Change::Register(change) => change.apply(entry),
             Change::Session(change) => change.apply(entry),
-            Change::List(change) => change.apply(entry),
+            Change::List(change) => change.apply(entry, &thresholds.list),
             Change::Stream(change) => change.apply(entry, &thresholds.stream),
         }
     }
@@ -539,7 +555,7 @@ impl<'a> Change<'a> {
             Change::Run(change) => change.create(name),
             Change::Register(change) => change.create(name),
             Change::Session(change) => change.create(name),
-            Change::List(change) => change.create(name),
+            Change::List(change) => change.create(name, &thresholds.list),
             Change::Stream(change) => change.create(name, &thresholds.stream),
         }
     }
@@ -619,7 +635,7 @@ pub fn image_of(
             &set::TYPE
         }
         formats::Value::List(elements) => {
-            list::image_of(elements, &mut restored.image);
+            list::image_of(elements, &thresholds.list, &mut restored.image);
             &list::TYPE
         }
         formats::Value::Stream(from) => {
@@ -638,7 +654,9 @@ pub fn image_of(
 
 /// The type of a value of our own types; `None` when the tag is unknown or the image is invalid.
 pub fn own_type(value: &formats::OwnValue) -> Option<&'static ValueType> {
-    let value_type = ValueType::with_tag(value.tag).ok().filter(|value_type| value_type.is_own)?;
+    let value_type = ValueType::with_tag(value.tag).ok();
+    // A stream with released entries has no place in Redis's formats.
+    let value_type = value_type.filter(|value_type| value_type.is_own || value_type.is(&stream::TYPE))?;
     let mut image = Reader::new(&value.image);
     (value_type.check_image)(&mut image).ok().filter(|()| image.is_empty())?;
     Some(value_type)
@@ -672,6 +690,7 @@ mod tests {
         let names: BTreeSet<&str> = TYPES.iter().map(|value_type| value_type.name).collect();
         assert_eq!((tags.len(), names.len()), (TYPES.len(), TYPES.len()));
         assert!(TYPES.iter().all(|value_type| ValueType::with_tag(value_type.tag).unwrap().is(value_type)));
+        assert!(TYPES.iter().all(|value_type| TYPES[value_type.position()].is(value_type)));
     }
 
     #[test]

@@ -292,3 +292,38 @@ fn doubles_are_taken_over_exactly() {
         }
     }
 }
+
+#[test]
+fn numbers_are_ordered() {
+    let ascending = [
+        "-inf",
+        "-1e4932",
+        "-2.5",
+        "-2",
+        "-1e-4940",
+        "0",
+        "1e-4940",
+        "1e-5",
+        "1",
+        "1.0000000000000000001",
+        "2",
+        "1e4932",
+        "inf",
+    ];
+    let mut numbers = ascending.map(|text| LongDouble::parse(text.as_bytes()).expect(text)).to_vec();
+    numbers.insert(1, LongDouble::MIN);
+    numbers.insert(numbers.len() - 1, LongDouble::MAX);
+    for (at, number) in numbers.iter().enumerate() {
+        for (other_at, other) in numbers.iter().enumerate() {
+            assert_eq!(number.partial_cmp(other), Some(at.cmp(&other_at)), "{number:?} and {other:?}");
+        }
+        assert_eq!(number.negated().negated(), *number);
+    }
+    let (zero, one) = (LongDouble::ZERO, LongDouble::ONE);
+    assert_eq!(zero.partial_cmp(&zero.negated()), Some(Ordering::Equal));
+    assert_eq!((zero.format_human(), one.format_human()), (b"0".to_vec(), b"1".to_vec()));
+    let infinite = LongDouble::parse(b"inf").expect("it is a number");
+    assert_eq!(infinite.add(infinite.negated()).partial_cmp(&zero), None);
+    assert!(LongDouble::MAX.add(LongDouble::MAX).is_nan_or_infinite());
+    assert_eq!(LongDouble::MAX.add(LongDouble::MIN).partial_cmp(&zero), Some(Ordering::Equal));
+}

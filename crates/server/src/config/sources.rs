@@ -1,16 +1,21 @@
 //! Where settings come from: the built-in defaults, then the configuration file, then `HOLDFAST_*` variables, then
 //! flags; later sources win. Knows files and names; refuses to know what a setting does.
 
+use super::looks::{self, Doctor, Ping};
 use super::tables::Tables;
 use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap_complete::Shell;
 use engine::Settings;
-use engine::settings::TABLE;
+use engine::settings::{TABLE, row};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tls::ClientOptions;
 
 /// How long a hand-over may take, unless it is said otherwise.
 const HAND_OVER_SECONDS: u64 = 60;
+/// How long a promotion that is asked for may take.
+const PROMOTION_SECONDS: u64 = 600;
 const VARIABLE_PREFIX: &str = "HOLDFAST_";
 /// The flags that make users.
 const USERS: &str = "users";
@@ -30,11 +35,18 @@ const SHOWN: &[(&str, &str)] = &[
     ("maxclients", "Most clients at once"),
     ("loglevel", "debug, verbose, notice, warning or nothing"),
     ("log-format", "text or json"),
+    ("console", "Serve a web page for operators, on admin-port, or on 8379 without it"),
     ("enable-debug-command", "Allow DEBUG: no, yes or local"),
 ];
 
 /// Settings whose value may be given as several arguments.
 const SEVERAL_WORDS: &[&str] = &["bind", "save", "client-output-buffer-limit", "oom-score-adj-values"];
+
+/// Settings whose flag alone means yes.
+const YES_WITHOUT_VALUE: &[&str] = &["console"];
+
+/// The port for operators if there is a console and no other port is set.
+const CONSOLE_PORT: &str = "8379";
 
 /// Returns the settings that differ from their defaults and have no effect.
 pub(crate) fn without_effect(settings: &Settings) -> Vec<&'static str> {
@@ -47,6 +59,8 @@ pub(crate) enum Invocation {
     Serve(Loaded),
     /// Serve in the place of the process that writes the data directory.
     Upgrade(Loaded),
+    /// Start a process that upgrades, and end.
+    Detach,
     Use(Tool, Loaded),
 }
 
@@ -54,14 +68,46 @@ pub(crate) enum Invocation {
 pub(crate) enum Tool {
     Data(DataTool),
     ClusterStatus { as_json: bool },
+    Export(Box<Export>),
+    Follow(Box<Follow>),
     HandOver(HandOver),
+    Ping(Box<Ping>),
+    Doctor(Box<Doctor>),
+    Completions(Shell),
+    Man { output: Option<PathBuf> },
 }
 
 /// A subcommand that works on a data directory.
 pub(crate) enum DataTool {
     Check { dir: PathBuf },
-    Export { dir: PathBuf, output: Option<PathBuf> },
     Import { file: PathBuf, dir: PathBuf, skip_unsupported: bool },
+}
+
+/// What `export` is told.
+pub(crate) struct Export {
+    pub(crate) dir: PathBuf,
+    /// A file; `None`: stdout.
+    pub(crate) output: Option<PathBuf>,
+    /// The URL of a server that takes it, instead.
+    pub(crate) to: Option<String>,
+    pub(crate) to_password: Option<String>,
+    pub(crate) tls: ClientOptions,
+}
+
+/// What `import` is told about a running server.
+pub(crate) struct Follow {
+    /// The URL of the server whose data is wanted; `None`: another process follows it, and is asked for the promotion.
+    pub(crate) from: Option<String>,
+    pub(crate) from_password: Option<String>,
+    /// The URL of the server that gets it.
+    pub(crate) to: String,
+    pub(crate) to_password: Option<String>,
+    pub(crate) replaces: bool,
+    pub(crate) promotes: bool,
+    pub(crate) pause: Option<Duration>,
+    pub(crate) within: Duration,
+    pub(crate) skip_unsupported: bool,
+    pub(crate) tls: ClientOptions,
 }
 
 /// What `handover` is told beside the settings.
@@ -83,10 +129,19 @@ pub(crate) struct Loaded {
     pub(crate) tables: Tables,
 }
 
+impl Loaded {
+    fn defaults() -> Loaded {
+        Loaded { settings: Settings::new(), file: None, tables: Tables::default() }
+    }
+}
+
 /// Reads the command line and everything it refers to. Prints help or an error and exits if necessary.
 pub(crate) fn from_command_line() -> Result<Invocation> {
-    let matches = command().subcommands(tools()).get_matches();
+    let matches = command_line().get_matches();
     if let Some(("upgrade", given)) = matches.subcommand() {
+        if given.get_flag("detach") {
+            return Ok(Invocation::Detach);
+        }
         return Ok(Invocation::Upgrade(load(&[&matches, given], std::env::vars_os())?));
     }
     if let Some(("cluster", given)) = matches.subcommand() {
@@ -98,13 +153,42 @@ pub(crate) fn from_command_line() -> Result<Invocation> {
         let loaded = load(&[&matches, given], std::env::vars_os())?;
         return Ok(Invocation::Use(Tool::HandOver(hand_over(given, &loaded.settings)), loaded));
     }
+    if let Some(("ping", given)) = matches.subcommand() {
+        let tool = Tool::Ping(Box::new(Ping::new(given)?));
+        return Ok(Invocation::Use(tool, load(&[&matches, given], std::env::vars_os())?));
+    }
+    if let Some(("doctor", given)) = matches.subcommand() {
+        // IMPORTANT: not an error like others, whose exit code is that of a finding.
+        return examine(&matches, given).or_else(|error| {
+            command_line().error(clap::error::ErrorKind::ValueValidation, format!("{error:#}")).exit()
+        });
+    }
+    // These tell about the binary, wherever it is: they read no configuration.
+    if let Some(("completions", given)) = matches.subcommand() {
+        return Ok(Invocation::Use(Tool::Completions(looks::shell(given)?), Loaded::defaults()));
+    }
+    if let Some(("man", given)) = matches.subcommand() {
+        return Ok(Invocation::Use(Tool::Man { output: given.get_one("output").cloned() }, Loaded::defaults()));
+    }
     let loaded = load(&[&matches], std::env::vars_os())?;
     let Some((name, given)) = matches.subcommand() else { return Ok(Invocation::Serve(loaded)) };
+    if name == "import" && (given.contains_id("follow") || given.get_flag("promote")) {
+        return Ok(Invocation::Use(Tool::Follow(Box::new(follow(given, &loaded.settings))), loaded));
+    }
     let path = |name: &str| given.get_one::<PathBuf>(name).cloned();
     let dir = path("DIR").unwrap_or_else(|| PathBuf::from(&*loaded.settings.dir()));
+    if name == "export" {
+        let export = Export {
+            dir,
+            output: path("output"),
+            to: given.get_one::<String>("to").cloned(),
+            to_password: std::env::var("REDISCLI_AUTH").ok(),
+            tls: client_options(given, &loaded.settings),
+        };
+        return Ok(Invocation::Use(Tool::Export(Box::new(export)), loaded));
+    }
     let tool = match name {
         "check" => DataTool::Check { dir },
-        "export" => DataTool::Export { dir, output: path("output") },
         _ => DataTool::Import {
             file: path("FILE").context("import needs a file")?,
             dir,
@@ -112,6 +196,43 @@ pub(crate) fn from_command_line() -> Result<Invocation> {
         },
     };
     Ok(Invocation::Use(Tool::Data(tool), loaded))
+}
+
+fn examine(matches: &ArgMatches, given: &ArgMatches) -> Result<Invocation> {
+    let loaded = load(&[matches, given], std::env::vars_os())?;
+    let tool = Tool::Doctor(Box::new(Doctor::new(given, &loaded.settings.dir())?));
+    Ok(Invocation::Use(tool, loaded))
+}
+
+fn follow(given: &ArgMatches, settings: &Settings) -> Follow {
+    let text = |name: &str| given.get_one::<String>(name).cloned();
+    let seconds = |name: &str| given.get_one::<u64>(name).copied().map(Duration::from_secs);
+    let own = Some(settings.requirepass().to_string()).filter(|password| !password.is_empty());
+    Follow {
+        from: text("follow"),
+        from_password: std::env::var("REDISCLI_AUTH").ok(),
+        to: text("to").unwrap_or_else(|| format!("redis://127.0.0.1:{}", settings.client_port())),
+        to_password: own,
+        replaces: given.get_flag("replace"),
+        promotes: given.get_flag("promote"),
+        pause: seconds("pause-source"),
+        within: seconds("within").unwrap_or(Duration::from_secs(PROMOTION_SECONDS)),
+        skip_unsupported: given.get_flag("skip-unsupported"),
+        tls: client_options(given, settings),
+    }
+}
+
+/// The files for TLS, from flags and then from settings.
+fn client_options(given: &ArgMatches, settings: &Settings) -> ClientOptions {
+    let text =
+        |name: &str, row| given.get_one::<String>(name).cloned().unwrap_or_else(|| settings.text(row).to_string());
+    ClientOptions {
+        ca_cert_file: text("tls-ca-cert-file", row::TLS_CA_CERT_FILE),
+        ca_cert_dir: text("tls-ca-cert-dir", row::TLS_CA_CERT_DIR),
+        cert_file: text("tls-cert-file", row::TLS_CERT_FILE),
+        key_file: text("tls-key-file", row::TLS_KEY_FILE),
+        key_file_pass: text("tls-key-file-pass", row::TLS_KEY_FILE_PASS),
+    }
 }
 
 fn hand_over(given: &ArgMatches, settings: &Settings) -> HandOver {
@@ -128,7 +249,7 @@ fn hand_over(given: &ArgMatches, settings: &Settings) -> HandOver {
 }
 
 /// The subcommands.
-pub(super) fn tools() -> [Command; 6] {
+pub(super) fn tools() -> [Command; 10] {
     let path = |name: &'static str| Arg::new(name).value_parser(clap::value_parser!(PathBuf));
     let dir = || path("DIR").help("The data directory; without it, the one that the server would use");
     [
@@ -136,25 +257,72 @@ pub(super) fn tools() -> [Command; 6] {
             "Serves in the place of the server that writes the data directory: it ends, and clients find this one at the \
              same address",
         ))
-        .arg(users()),
+        .arg(users())
+        .arg(Arg::new("detach").long("detach").action(ArgAction::SetTrue).hide(true)),
         Command::new("check").about("Verifies a data directory and says what it holds").arg(dir()),
-        Command::new("export")
-            .about("Writes a data directory as requests that redis-cli --pipe can load anywhere")
-            .arg(dir())
-            .arg(path("output").long("output").short('o').value_name("FILE").help("Where to; without it, to stdout")),
-        Command::new("import")
-            .about("Reads an RDB or AOF file of Redis's into a data directory")
-            .arg(path("FILE").required(true).help("FILE.rdb, FILE.aof, a manifest, or an appendonlydir"))
-            .arg(path("DIR").long("dir").value_name("DIR").help("The data directory to read it into"))
-            .arg(
-                Arg::new("skip-unsupported")
-                    .long("skip-unsupported")
-                    .action(ArgAction::SetTrue)
-                    .help("End with 0 although something was left out; without it, that ends with 3"),
-            ),
+        with_client_files(
+            Command::new("export")
+                .about("Writes a data directory as requests that redis-cli --pipe can load anywhere, or sends them to a server")
+                .arg(dir())
+                .arg(path("output").long("output").short('o').value_name("FILE").help("Where to; without it, to stdout"))
+                .arg(Arg::new("to").long("to").value_name("URL").conflicts_with("output").help(
+                    "Send them to this Redis, Valkey or Holdfast: redis://[USER:PASSWORD@]HOST:PORT, or rediss:// for TLS. \
+                     Without a password, REDISCLI_AUTH. Ends with 3 if something was refused, which is listed",
+                )),
+        ),
+        import_command(),
         cluster_command(),
         hand_over_command(),
+        looks::ping(with_settings(Command::new("ping").args_override_self(true))),
+        looks::doctor(with_settings(Command::new("doctor").args_override_self(true))),
+        looks::completions(),
+        looks::man(),
     ]
+}
+
+/// `holdfast import`: a file into a data directory, or a running server into another.
+fn import_command() -> Command {
+    let path = |name: &'static str| Arg::new(name).value_parser(clap::value_parser!(PathBuf));
+    let text = |name: &'static str, value: &'static str| Arg::new(name).long(name).value_name(value);
+    let flag = |name: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue);
+    let seconds = || clap::value_parser!(u64).range(1..=86_400);
+    let command = Command::new("import")
+        .about("Reads an RDB or AOF file of Redis's into a data directory, or brings the data of a running Redis or Valkey in")
+        .arg(
+            path("FILE")
+                .required_unless_present_any(["follow", "promote"])
+                .conflicts_with_all(["follow", "promote", "to"])
+                .help("FILE.rdb, FILE.aof, a manifest, or an appendonlydir"),
+        )
+        .arg(path("DIR").long("dir").value_name("DIR").help("The data directory to read it into"))
+        .arg(flag("skip-unsupported").help("End with 0 although something was left out; without it, that ends with 3"))
+        .arg(text("follow", "URL").help(
+            "Bring the data of this server in and keep it as it is there, until the promotion: redis://[USER:PASSWORD@]HOST:PORT, \
+             or rediss:// for TLS. Without a password, REDISCLI_AUTH",
+        ))
+        .arg(text("to", "URL").help("The running Holdfast that gets it; without it, the one on this machine"))
+        .arg(flag("replace").help("Remove what it has"))
+        .arg(flag("promote").help(
+            "With --follow: end as soon as everything is there. Without: ask the process that follows to end so, and wait",
+        ))
+        .arg(
+            text("pause-source", "SECONDS")
+                .value_parser(seconds())
+                .help("Before the promotion, let the source hold its writers back (CLIENT PAUSE), for so long at most"),
+        )
+        .arg(text("within", "SECONDS").value_parser(seconds()).help("How long to wait for a promotion; 600 without it"));
+    with_client_files(command)
+}
+
+/// Adds the files of a client of TLS.
+fn with_client_files(command: Command) -> Command {
+    let text = |name: &'static str, help: &'static str| Arg::new(name).long(name).value_name("FILE").help(help);
+    command
+        .arg(text("tls-ca-cert-file", "The authorities that a server's certificate is checked against"))
+        .arg(text("tls-ca-cert-dir", "The same as a directory").value_name("DIR"))
+        .arg(text("tls-cert-file", "The certificate that is shown to servers"))
+        .arg(text("tls-key-file", "Its key"))
+        .arg(text("tls-key-file-pass", "The password of the key").value_name("PASSWORD"))
 }
 
 /// `holdfast cluster status`.
@@ -189,6 +357,11 @@ fn hand_over_command() -> Command {
                 .help("Use TLS: tls-ca-cert-file checks the server, tls-cert-file and tls-key-file are shown to it"),
         )
         .arg(text("within", "SECONDS").value_parser(seconds).help("How long to wait; 60 without it"))
+}
+
+/// The whole command line.
+pub(crate) fn command_line() -> Command {
+    command().subcommands(tools())
 }
 
 /// The command line, without the subcommands.
@@ -228,6 +401,9 @@ fn with_settings(command: Command) -> Command {
         if SEVERAL_WORDS.contains(&row.name) {
             // As in redis-server: `--save 3600 1 300 100` and `--save "3600 1 300 100"` are the same.
             arg = arg.num_args(0..).allow_hyphen_values(false);
+        }
+        if YES_WITHOUT_VALUE.contains(&row.name) {
+            arg = arg.num_args(0..=1).default_missing_value("yes").allow_hyphen_values(false);
         }
         command = command.arg(match help {
             Some(help) => arg.help(help),
@@ -272,6 +448,9 @@ pub(super) fn load(
                 set(&settings, row.name, &value).with_context(|| format!("flag --{}", row.name))?;
             }
         }
+    }
+    if settings.console() && settings.admin_port() == 0 {
+        set(&settings, "admin-port", CONSOLE_PORT)?;
     }
     Ok(Loaded { settings, file, tables })
 }

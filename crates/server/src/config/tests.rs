@@ -1,7 +1,7 @@
 //! Sources of settings, CONFIG REWRITE, and the shipped configuration file.
 
 use super::rewrite::rewrite;
-use super::sources::{Loaded, command, load, tools, without_effect};
+use super::sources::{Loaded, command, command_line, load, without_effect};
 use anyhow::Result;
 use engine::Settings;
 use engine::settings::{Access, TABLE};
@@ -25,7 +25,7 @@ fn error_of(loaded: Result<Loaded>) -> String {
 /// Settings are flags of some subcommands too: none may have the name of another argument.
 #[test]
 fn the_command_line_is_sound() {
-    command().subcommands(tools()).debug_assert();
+    command_line().debug_assert();
 }
 
 #[test]

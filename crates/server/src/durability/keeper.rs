@@ -8,10 +8,12 @@ use super::snapshots::Snapshots;
 use crate::platform::clock::unix_ms;
 use arc_swap::{ArcSwapOption, Guard};
 use engine::persistence::journal_state::JournalState;
-use engine::persistence::{ClusterReport, Loading, Replication, Report, RoleChange, SnapshotBusy, SnapshotReason};
+use engine::persistence::{
+    ClusterReport, Loading, Replication, Report, RoleChange, SnapshotBusy, SnapshotReason, SyncTimes,
+};
 use engine::settings::AppendFsync;
 use engine::{Engine, Persistence, Settings};
-use journal::{Failure, Log, OpenedLog, Sequence};
+use journal::{Failure, Log, OpenedLog, SYNC_BOUNDS_NS, Sequence};
 use locks::{Mutex, rank};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed, Ordering::SeqCst};
@@ -624,6 +626,11 @@ impl Persistence for Keeper {
                 report.journal_bytes = opened.maintenance.bytes();
                 let buffers = opened.maintenance.buffers();
                 (report.unwritten_bytes, report.buffer_bytes) = (buffers.unwritten_bytes, buffers.memory_bytes);
+                report.syncs = opened.maintenance.sync_times().map(|times| SyncTimes {
+                    at_most: SYNC_BOUNDS_NS.into_iter().zip(times.at_most).collect(),
+                    count: times.count,
+                    sum_ns: times.sum_ns,
+                });
             }
             report.sequence = journal.tail().0;
             report.written = journal.written().0;

@@ -28,13 +28,14 @@ use super::keeper::Keeper;
 use super::members::{Address, HOST, MEMBERS_MAX, Member};
 use super::roles::{HandOverRefusal, Order};
 use crate::platform::clock::unix_ms;
+use crate::platform::service_manager;
 use crate::platform::sockets::ListeningSocket;
 use engine::clients::Peer;
 use engine::host::{SaveOnExit, Shutdown};
 use engine::{ClientHandle, Engine, Persistence};
 use journal::LogPlace;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg, sockopt};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind, IoSlice, IoSliceMut, Write};
@@ -336,6 +337,7 @@ fn retire(keeper: &Keeper, link: &Link) -> io::Result<()> {
         ancillary.push(SendAncillaryMessage::ScmRights(&borrowed));
     }
     sendmsg(link.reader.get_ref(), &[IoSlice::new(line.as_bytes())], &mut ancillary, SendFlags::NOSIGNAL)?;
+    service_manager::fall_silent();
     tracing::info!("another process takes the place of this one, which ends");
     if let Some(engine) = keeper.engine() {
         engine.host.shutdown(Shutdown { graceful: true, save: SaveOnExit::AsSet, force: false });
@@ -493,6 +495,14 @@ pub(super) fn ask_for_log(place: &dyn LogPlace, was_told: bool) -> Result<Handed
 /// Asks the writer to end, and waits for it. Returns the sockets that it has listened on.
 pub(super) fn ask_to_retire(place: &dyn LogPlace) -> io::Result<Vec<ListeningSocket>> {
     let mut link = open(place)?;
+    let writer = sockopt::socket_peercred(link.reader.get_ref())?.pid;
+    // IMPORTANT: before the writer ends, or systemd would take its end for that of the service.
+    service_manager::main_process(std::process::id());
+    retire_the_other(&mut link)
+        .inspect_err(|_| service_manager::main_process(writer.as_raw_nonzero().get().unsigned_abs()))
+}
+
+fn retire_the_other(link: &mut Link) -> io::Result<Vec<ListeningSocket>> {
     link.say("RETIRE")?;
     let mut sockets: Vec<TcpListener> = Vec::new();
     let mut bytes = [0; LINE_MAX];

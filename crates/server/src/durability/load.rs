@@ -11,7 +11,7 @@ use engine::execution::indexes::IndexConflict;
 use engine::execution::replay::Replay;
 use engine::execution::walk::{Placement, SnapshotPart};
 use engine::persistence::Loading;
-use journal::{History, LogPlace};
+use journal::{Follower, History, LogPlace};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -54,8 +54,24 @@ pub(crate) fn load(
     Ok(())
 }
 
+/// Reads the data of a server that follows, as far as it is there, and returns what goes on reading.
+pub(super) fn read_live(
+    place: &dyn LogPlace,
+    keeper: &Keeper,
+    engine: &Arc<Engine>,
+    indexes: &Indexes,
+    threads: usize,
+) -> Result<Box<dyn Follower>> {
+    let mut reading = place.read_live().with_context(|| format!("{} cannot be read", place.name()))?;
+    engine::set_reading(engine, true);
+    replay(&mut *reading, engine, threads, |loading| keeper.set_loading(loading))?;
+    engine::set_reading(engine, false);
+    revive_indexes(engine, indexes)?;
+    Ok(reading.into_follower()?)
+}
+
 /// Makes the indexes of the data and of the configuration, once all data is read.
-pub(super) fn revive_indexes(engine: &Engine, indexes: &Indexes) -> Result<()> {
+fn revive_indexes(engine: &Engine, indexes: &Indexes) -> Result<()> {
     let Indexes { configured: indexes, swept } = indexes;
     let revived = engine::revive_indexes(engine, &indexes.definitions);
     for index in &revived.dropped {

@@ -140,7 +140,10 @@ impl RoleThread {
                 Err(error) if is_damage(&error) && self.place.elects() => return Err(error),
                 // The writer has replaced what was about to be read, or the log does not answer for a while.
                 Err(error) if began.elapsed() < GIVE_UP_AFTER || self.place.elects() => {
-                    tracing::info!(error = format_args!("{error:#}"), "the data is read again");
+                    match began.elapsed() < GIVE_UP_AFTER {
+                        true => tracing::info!(error = format_args!("{error:#}"), "the data is read again"),
+                        false => tracing::warn!(error = format_args!("{error:#}"), "the data cannot be read yet"),
+                    }
                     engine::empty(&self.engine, self.engine.worker(self.metrics));
                     std::thread::sleep(pause);
                     pause = (2 * pause).min(READ_AGAIN_AFTER_MAX);
@@ -195,12 +198,8 @@ impl RoleThread {
 
     /// Reads the data as far as it is there.
     fn load(&self) -> Result<Box<dyn Follower>> {
-        let mut reading = self.place.read_live().with_context(|| format!("{} cannot be read", self.place.name()))?;
-        engine::set_reading(&self.engine, true);
-        load::replay(&mut *reading, &self.engine, self.threads, |loading| self.keeper.set_loading(loading))?;
-        engine::set_reading(&self.engine, false);
-        load::revive_indexes(&self.engine, &self.indexes)?;
-        let follower = reading.into_follower()?;
+        let RoleThread { place, keeper, engine, indexes, threads, .. } = self;
+        let follower = load::read_live(&**place, keeper, engine, indexes, *threads)?;
         self.keeper.roles.set_applied(follower.reached().0, follower.time_ms());
         self.keeper.end_loading();
         // From here on clients may read. The first batch is applied under the locks of what it changes.

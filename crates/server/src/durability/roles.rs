@@ -145,7 +145,7 @@ impl Roles {
         self.changes.load(SeqCst)
     }
 
-    pub(super) fn follows(&self) -> bool {
+    pub(crate) fn follows(&self) -> bool {
         self.follows.load(SeqCst)
     }
 

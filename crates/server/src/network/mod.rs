@@ -3,6 +3,7 @@
 mod balance;
 mod connection;
 mod handshakes;
+mod inner;
 mod input;
 mod limits;
 mod listeners;
@@ -25,9 +26,11 @@ mod turn_tests;
 mod turns;
 mod worker;
 
+pub(crate) use inner::open as open_inner;
 pub(crate) use listeners::{DENIED, Listeners, addresses, bind, listen_and_assign};
 pub(crate) use side_port::SidePort;
 pub(crate) use stream::Stream;
+pub(crate) use team::Team;
 pub(crate) use tls_settings::CurrentTls;
 pub(crate) use transport::Transport;
 pub(crate) use worker::start_workers;

@@ -26,6 +26,10 @@ const DRAIN: Duration = Duration::from_millis(20);
 /// After a stop, a client that keeps sending is served for this long at most.
 const DRAIN_MAX: Duration = Duration::from_millis(500);
 
+/// A client that closes looks like one that only sends no more and waits for its replies. After this long it counts as gone for
+/// commands whose whole work is their reply.
+const GONE_AFTER: Duration = Duration::from_secs(2);
+
 /// How often a delayed connection is looked at: one whose client has gone ends, however much is owed.
 const DELAY_LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -154,6 +158,10 @@ impl<T: Transport> Peer<T> {
         if self.poll_output(local, cx).is_ready() {
             return Poll::Ready(());
         }
+        if let Incoming::Ended { since_ns } = self.incoming {
+            let silent_ns = local.engine.clock.monotonic_ns().saturating_sub(since_ns);
+            self.client.is_gone = Duration::from_nanos(silent_ns) >= GONE_AFTER;
+        }
         if self.client.interactive.is_some() {
             engine::end_if_overdue(&local.engine, &mut self.client, local.engine.clock.monotonic_ms());
         }
@@ -246,7 +254,9 @@ impl<T: Transport> Peer<T> {
                 }
                 // The peer has sent its last request, or one that is too large. Earlier requests are executed first,
                 // and the replies may still reach the peer.
-                Poll::Ready(false) if self.has_request_left(local) => self.incoming = Incoming::Ended,
+                Poll::Ready(false) if self.has_request_left(local) => {
+                    self.incoming = Incoming::Ended { since_ns: local.engine.clock.monotonic_ns() };
+                }
                 Poll::Ready(false) => self.begin_closing(local),
                 Poll::Pending if held && is_stopping => {
                     // There may be more to execute once the held output is sent.
@@ -302,7 +312,7 @@ impl<T: Transport> Peer<T> {
         }
         match &mut self.incoming {
             Incoming::Draining(silence) => silence.as_mut().poll(cx),
-            Incoming::Open | Incoming::Ended => Poll::Pending,
+            Incoming::Open | Incoming::Ended { .. } => Poll::Pending,
         }
     }
 

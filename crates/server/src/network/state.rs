@@ -88,14 +88,15 @@ pub(super) enum Incoming<T: Transport> {
     Open,
     /// It may, though the server stops: the connection is closed if the client is silent until the timer ends.
     Draining(Pin<Box<T::Timer>>),
-    /// It has half-closed: its requests are executed, then the connection ends.
-    Ended,
+    /// It has closed, or half-closed, since this time of the monotonic clock: its requests are executed, then the connection
+    /// ends.
+    Ended { since_ns: u64 },
 }
 
 impl<T: Transport> Incoming<T> {
     #[inline]
     pub(super) fn has_ended(&self) -> bool {
-        matches!(self, Incoming::Ended)
+        matches!(self, Incoming::Ended { .. })
     }
 }
 

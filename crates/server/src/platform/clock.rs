@@ -49,6 +49,15 @@ impl LogTime {
         }
     }
 
+    /// True for a writer whose time has come to the ceiling.
+    #[inline]
+    pub(crate) fn stands(&self, own_us: impl FnOnce() -> (u64, u64)) -> bool {
+        self.mode.load(Relaxed) == WRITES && {
+            let (own_us, monotonic_ns) = own_us();
+            self.bound(WRITES, own_us, monotonic_ns) == self.ceiling_us.load(Relaxed)
+        }
+    }
+
     pub(crate) fn follow(&self, time_ms: u64) {
         self.ceiling_us.store(time_ms * 1000, Relaxed);
         self.mode.store(FOLLOWS, Relaxed);
@@ -81,6 +90,13 @@ impl SystemClock {
         engine::Clock::adjust(&clock);
         clock
     }
+
+    /// The machine's own unix microseconds, and monotonic nanoseconds.
+    #[inline]
+    fn own(&self) -> (u64, u64) {
+        let monotonic_ns = engine::Clock::monotonic_ns(self);
+        ((self.epoch_ns.load(Relaxed) + monotonic_ns) / 1000, monotonic_ns)
+    }
 }
 
 /// Seconds since 1970.
@@ -101,9 +117,13 @@ impl engine::Clock for SystemClock {
 
     #[inline]
     fn both(&self) -> (u64, u64) {
-        let monotonic_ns = self.monotonic_ns();
-        let own_us = (self.epoch_ns.load(Relaxed) + monotonic_ns) / 1000;
+        let (own_us, monotonic_ns) = self.own();
         (self.log.unix_us(own_us, monotonic_ns), monotonic_ns)
+    }
+
+    #[inline]
+    fn stands(&self) -> bool {
+        self.log.stands(|| self.own())
     }
 
     #[inline]
@@ -128,7 +148,7 @@ impl jetstream::Time for SystemClock {
     }
 
     fn own_ms(&self) -> u64 {
-        (self.epoch_ns.load(Relaxed) + engine::Clock::monotonic_ns(self)) / 1_000_000
+        self.own().0 / 1000
     }
 
     fn follow(&self, time_ms: u64) {
@@ -169,8 +189,10 @@ mod tests {
         let ahead_ms = now_ms + 3_600_000;
         clock.begin(ahead_ms, ahead_ms + 60_000);
         assert!(clock.now_ms() >= ahead_ms && clock.now_ms() < ahead_ms + 60_000);
+        assert!(!clock.stands());
         clock.allow(ahead_ms - 10);
         assert_eq!(clock.now_ms(), ahead_ms - 10);
+        assert!(clock.stands());
         // The clock was ahead by an hour, and is set right: the log's time goes on from where it was.
         clock.begin(now_ms, now_ms + 60_000);
         clock.epoch_ns.fetch_add(3_600_000_000_000, Relaxed);

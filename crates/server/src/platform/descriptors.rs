@@ -9,7 +9,7 @@ const RESERVED: u64 = 32;
 const PER_THREAD: u64 = 4;
 
 /// Descriptors that are no client's with so many worker threads and connections to other ports.
-fn reserved(threads: usize, other_connections: usize) -> u64 {
+pub(crate) fn reserved(threads: usize, other_connections: usize) -> u64 {
     // Beside the workers there are the thread that listens, that of TLS handshakes, and those of the other ports.
     let more = if other_connections > 0 { 4 } else { 2 };
     RESERVED + PER_THREAD * (threads as u64 + more) + other_connections as u64

@@ -65,6 +65,18 @@ pub(crate) async fn begin_when_large(turned_off: TurnedOff) {
     may_be_used(true);
 }
 
+/// Starts another process: it may use huge pages if this one might when it was started.
+pub(crate) fn as_they_were<T>(turned_off: TurnedOff, start: impl FnOnce() -> T) -> T {
+    let held_back = rustix::thread::transparent_huge_pages_are_disabled().unwrap_or(false);
+    if !held_back || turned_off == TurnedOff::ByParent {
+        return start();
+    }
+    may_be_used(true);
+    let started = start();
+    may_be_used(false);
+    started
+}
+
 fn may_be_used(yes: bool) {
     if let Err(error) = rustix::thread::disable_transparent_huge_pages(!yes) {
         tracing::warn!(%error, "the system does not let this process choose whether it uses huge pages");

@@ -7,6 +7,7 @@ pub(crate) mod clock;
 pub(crate) mod descriptors;
 pub(crate) mod huge_pages;
 pub(crate) mod logging;
+pub(crate) mod service_manager;
 pub(crate) mod sockets;
 pub(crate) mod threads;
 pub(crate) mod usage;

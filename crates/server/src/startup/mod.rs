@@ -3,10 +3,12 @@
 mod host;
 mod operators;
 mod server;
+mod successor;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use server::{engine, run};
+pub(crate) use successor::detach;
 
 /// How a server begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

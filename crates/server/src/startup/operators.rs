@@ -2,7 +2,7 @@
 //! what is asked there.
 
 use super::Beginning;
-use crate::network::{SidePort, addresses};
+use crate::network::{self, SidePort, Team, addresses};
 use anyhow::{Context, Result, ensure};
 use engine::{Engine, Settings};
 use std::net::TcpListener;
@@ -10,11 +10,16 @@ use std::sync::Arc;
 
 /// The most connections of operators.
 pub(super) fn connections_max(settings: &Settings) -> usize {
-    if settings.admin_port() == 0 { 0 } else { admin::CONNECTIONS_MAX }
+    match (settings.admin_port(), settings.console()) {
+        (0, _) => 0,
+        (_, false) => admin::CONNECTIONS_MAX,
+        // A page has a connection to this server, of which both ends are here.
+        (_, true) => 3 * admin::CONNECTIONS_MAX,
+    }
 }
 
 /// Starts the thread, if there is a port. The users are known.
-pub(super) fn start(engine: &Arc<Engine>, beginning: Beginning) -> Result<()> {
+pub(super) fn start(engine: &Arc<Engine>, team: &Arc<Team>, beginning: Beginning) -> Result<()> {
     if engine.settings.admin_port() == 0 {
         return Ok(());
     }
@@ -24,11 +29,16 @@ pub(super) fn start(engine: &Arc<Engine>, beginning: Beginning) -> Result<()> {
         // The process that is being replaced has the port until it ends.
         Beginning::Upgrade => None,
     };
+    let console = engine.settings.console().then(|| {
+        let opener = (engine.clone(), team.clone());
+        let open = move |address, user| network::open_inner(&opener.0, &opener.1, address, user);
+        admin::Console::new(engine.clone(), Box::new(open))
+    });
     let engine = engine.clone();
     let serve = move || {
         let listeners = bound.unwrap_or_else(|| port.bind_patiently());
-        tracing::info!(addresses = %shown(&listeners), "metrics and health are served");
-        if let Err(error) = admin::serve(engine, listeners) {
+        tracing::info!(addresses = %shown(&listeners), console = console.is_some(), "metrics and health are served");
+        if let Err(error) = admin::serve(engine, console, listeners) {
             tracing::error!(%error, "metrics and health are not served");
         }
     };
@@ -46,6 +56,12 @@ fn side_port(engine: &Engine) -> Result<SidePort> {
         is_local || settings.admin_allow_remote() || !engine.acl.default_needs_no_password(),
         "admin-bind {} opens the metrics to other machines, and the default user needs no password: set requirepass, or \
          admin-allow-remote yes to let everyone read them",
+        settings.admin_bind()
+    );
+    ensure!(
+        is_local || !settings.console() || settings.console_allow_remote(),
+        "admin-bind {} opens the console to other machines, and passwords would be sent without TLS: bind it to 127.0.0.1 \
+         behind a proxy with TLS (console-origin), or set console-allow-remote yes if the network is safe",
         settings.admin_bind()
     );
     Ok(SidePort { settings: ("admin-bind", "admin-port"), addresses: all, port: settings.admin_port() })

@@ -3,13 +3,14 @@
 use super::Beginning;
 use super::host::{Adjusted, Process};
 use super::operators;
+use super::successor;
 use crate::config::{self, Loaded};
 use crate::durability::{Indexes, Keeper, LogUrl, OpenedPlace, RoleThread};
 use crate::network::{self, Listeners};
 use crate::platform::clock::{SystemClock, unix_s};
 use crate::platform::logging::{self, LogLevelHandle};
 use crate::platform::sockets::ListeningSocket;
-use crate::platform::{allocator, descriptors, huge_pages};
+use crate::platform::{allocator, descriptors, huge_pages, service_manager};
 use crate::sentinel;
 use anyhow::{Context, Result, anyhow, ensure};
 use engine::NamedUsers;
@@ -73,19 +74,30 @@ pub(crate) fn run(loaded: Loaded, beginning: Beginning) -> Result<()> {
     engine::load_users(&engine, configured_users(&settings, &loaded.tables.users)?);
     engine::set_loading(&engine, true);
     keeper.set_loading(Loading { since_s: unix_s(), total_bytes: 0, loaded_bytes: 0, left_s: 0 });
-    // IMPORTANT: not before it is loading, or a probe could find it ready.
-    operators::start(&engine, beginning)?;
     sentinel::start(&engine, listeners.tls(), upgrades)?;
     start_script_threads(&engine, threads)?;
     let swept = loaded.tables.sweepers.iter().map(|sweeper| sweeper.index.clone()).collect();
     start_background_thread(&engine, background_metrics(threads), loaded.tables.sweepers)?;
     let workers = threads;
     let (team, threads) = network::start_workers(&engine, &keeper, threads, &stopped, SCRIPT_STACK_BYTES)?;
+    // IMPORTANT: not before it is loading, or a probe could find it ready.
+    operators::start(&engine, &team, beginning)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let roles_of = keeper.clone();
+    let names_writer = !settings.follow().is_empty();
+    let start_successor = move || match names_writer || roles_of.roles.follows() {
+        // It would take the place of another server, the writer.
+        true => {
+            tracing::error!("SIGUSR2: a server that follows, or was started as one, cannot be replaced: restart it")
+        }
+        false => successor::start(beginning, huge_pages_off),
+    };
     let how = runtime.block_on(async {
         // Before the line on stdout that scripts wait for: from then on a signal stops the server gracefully.
         let signals = signals()?;
         let line = greeting(&bound);
+        service_manager::status("reads its data");
+        tokio::spawn(service_manager::keep_alive());
         tokio::spawn(huge_pages::begin_when_large(huge_pages_off));
         tokio::spawn(network::listen_and_assign(bound, listeners.tls(), orders, engine.clone(), team.clone()));
         let metrics = following_metrics(workers);
@@ -105,7 +117,9 @@ pub(crate) fn run(loaded: Loaded, beginning: Beginning) -> Result<()> {
             cluster.begin(&keeper);
         }
         let loaded = load_in_background(thread, role, line, listeners.clone());
-        until_stopped(&engine, &listeners, signals, stopped, loaded).await
+        let how = until_stopped(&engine, &listeners, signals, start_successor, stopped, loaded).await;
+        service_manager::stopping();
+        how
     })?;
     // Dropping the runtime closes the listeners.
     drop(runtime);
@@ -261,10 +275,15 @@ fn greeting(listeners: &[ListeningSocket]) -> String {
     format!("Holdfast {version} listens on {all}; talk to it with: redis-cli{tls} -p {port}")
 }
 
-/// SIGTERM, SIGINT and SIGHUP.
-fn signals() -> Result<[Signal; 3]> {
+/// SIGTERM, SIGINT, SIGHUP and SIGUSR2.
+fn signals() -> Result<[Signal; 4]> {
     let listen = |kind| signal(kind).context("cannot listen for signals");
-    Ok([listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?, listen(SignalKind::hangup())?])
+    Ok([
+        listen(SignalKind::terminate())?,
+        listen(SignalKind::interrupt())?,
+        listen(SignalKind::hangup())?,
+        listen(SignalKind::user_defined2())?,
+    ])
 }
 
 /// Reads the files of TLS again. If they do not fit together, the server goes on with what it has.
@@ -285,7 +304,8 @@ fn reload_tls(listeners: &Listeners, settings: &Settings) {
 async fn until_stopped(
     engine: &Engine,
     listeners: &Listeners,
-    [mut terminate, mut interrupt, mut hang_up]: [Signal; 3],
+    [mut terminate, mut interrupt, mut hang_up, mut upgrade]: [Signal; 4],
+    start_successor: impl Fn(),
     mut stopped: watch::Receiver<Option<Shutdown>>,
     mut loaded: oneshot::Receiver<Result<String>>,
 ) -> Result<Shutdown> {
@@ -298,6 +318,7 @@ async fn until_stopped(
                 loading = false;
                 // A closed stdout is no reason to stop.
                 let _ = writeln!(std::io::stdout(), "{line}");
+                service_manager::ready(&line);
             }
             _ = terminate.recv() => {
                 tracing::info!("SIGTERM: finishing what is in flight");
@@ -308,6 +329,7 @@ async fn until_stopped(
                 engine.host.shutdown(gracefully);
             }
             _ = hang_up.recv() => reload_tls(listeners, &engine.settings),
+            _ = upgrade.recv() => start_successor(),
             _ = stopped.changed() => return Ok(stopped.borrow().unwrap_or(gracefully)),
         }
     }

@@ -1,4 +1,4 @@
-//! The subcommands: check a data directory, export it, import another server's data. Knows the command line; the work
+//! The subcommands: check a data directory, import another server's files. Knows the command line; the work
 //! is done by `durability`, `import` and the engine.
 
 use super::import;
@@ -14,8 +14,7 @@ use journal::{LogPlace, Reading};
 use keyspace::db::Db;
 use keyspace::{DATABASES, Entry, ValueType};
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -24,14 +23,13 @@ pub(super) fn run(tool: DataTool, loaded: &Loaded) -> Result<()> {
     let log_level = logging::start(loaded.settings.loglevel(), loaded.settings.log_as_json());
     match tool {
         DataTool::Check { dir } => check(&dir, log_level),
-        DataTool::Export { dir, output } => export(&dir, output.as_deref(), log_level),
         DataTool::Import { file, dir, skip_unsupported } => import_into(&file, &dir, skip_unsupported, log_level),
     }
 }
 
 /// A data directory in memory, with nothing that would change it.
-struct Opened {
-    engine: Arc<Engine>,
+pub(super) struct Opened {
+    pub(super) engine: Arc<Engine>,
     history: Box<dyn Reading>,
     _place: Arc<dyn LogPlace>,
 }
@@ -41,7 +39,7 @@ fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-fn open(dir: &Path, log_level: LogLevelHandle) -> Result<Opened> {
+pub(super) fn open(dir: &Path, log_level: LogLevelHandle) -> Result<Opened> {
     let place = durability::shared_directory(dir)?;
     let (engine, _) = offline(dir, log_level)?;
     let mut history = place.read()?;
@@ -102,7 +100,7 @@ fn census(engine: &Engine) -> BTreeMap<usize, BTreeMap<&'static str, u64>> {
 }
 
 /// Calls `visit` with every key: the number of its database, its part of that, its entry.
-fn walk(engine: &Engine, mut visit: impl FnMut(usize, &Db, &Entry) -> Result<()>) -> Result<()> {
+pub(super) fn walk(engine: &Engine, mut visit: impl FnMut(usize, &Db, &Entry) -> Result<()>) -> Result<()> {
     let now_ms = engine.clock.unix_us() / 1000;
     let all = engine.keyspace.lock_all();
     for db in 0..DATABASES {
@@ -112,57 +110,6 @@ fn walk(engine: &Engine, mut visit: impl FnMut(usize, &Db, &Entry) -> Result<()>
                 visit(db, db_part, entry)?;
             }
         }
-    }
-    Ok(())
-}
-
-/// Writes a data directory as requests that `redis-cli --pipe` can send to any server.
-fn export(dir: &Path, output: Option<&Path>, log_level: LogLevelHandle) -> Result<()> {
-    let Opened { engine, .. } = open(dir, log_level)?;
-    let sink: Box<dyn Write> = match output {
-        Some(path) => {
-            Box::new(File::create(path).with_context(|| format!("cannot create the file {}", path.display()))?)
-        }
-        None => Box::new(std::io::stdout().lock()),
-    };
-    let mut out = BufWriter::with_capacity(1024 * 1024, sink);
-    for library in engine.scripting.functions.catalogue().libraries() {
-        request(&mut out, &[b"FUNCTION", b"LOAD", b"REPLACE", &library.code])?;
-    }
-    let (mut selected, mut own, mut orphans) = (None, 0u64, 0u64);
-    walk(&engine, |db, within, entry| {
-        if selected.replace(db) != Some(db) {
-            request(&mut out, &[b"SELECT", db.to_string().as_bytes()])?;
-        }
-        let (name, value) = (entry.name(), within.to_redis(entry, engine.clock.unix_us() / 1000));
-        own += u64::from(matches!(value, formats::Value::Own(_)));
-        orphans += value.commands(name, |args| request(&mut out, args))?;
-        if let Some(deadline) = entry.deadline() {
-            request(&mut out, &[b"PEXPIREAT", name, deadline.to_string().as_bytes()])?;
-        }
-        Ok(())
-    })?;
-    out.flush()?;
-    if own > 0 {
-        eprintln!(
-            "{own} keys hold values that Redis has no type for, such as cells: another Holdfast takes them, Redis refuses them"
-        );
-    }
-    if orphans > 0 {
-        eprintln!(
-            "{orphans} pending entries are left out: their stream entries were deleted, and their streams are too long for RESTORE, which alone could bring them"
-        );
-        return Err(LeftOut::by_export(dir).into());
-    }
-    Ok(())
-}
-
-fn request(out: &mut impl Write, args: &[&[u8]]) -> Result<()> {
-    write!(out, "*{}\r\n", args.len())?;
-    for arg in args {
-        write!(out, "${}\r\n", arg.len())?;
-        out.write_all(arg)?;
-        out.write_all(b"\r\n")?;
     }
     Ok(())
 }
@@ -182,7 +129,14 @@ impl LeftOut {
         ))
     }
 
-    fn by_export(dir: &Path) -> LeftOut {
+    pub(super) fn by_following(source: &impl std::fmt::Display) -> LeftOut {
+        LeftOut(format!(
+            "not all of {source} could be brought in: see above for what was left out. The rest is there. If that is as it should \
+             be, --skip-unsupported says so"
+        ))
+    }
+
+    pub(super) fn by_export(dir: &Path) -> LeftOut {
         LeftOut(format!("not all of {} could be exported: see above for what was left out", dir.display()))
     }
 }

@@ -217,13 +217,14 @@ impl Cluster {
         })
         .and_then(|last| match last {
             None => Ok(None),
-            Some(what) => self.judge(what, appends).map(Some),
+            Some(what) => self.judge(what, faults, appends).map(Some),
         })
     }
 
     /// The log is damaged or gone, and all servers are ended. Starts them again: all is there, or they refuse and say why.
-    fn judge(&mut self, seen: String, appends: &Appends) -> Result<Verdict, String> {
+    fn judge(&mut self, seen: String, faults: &[Fault], appends: &Appends) -> Result<Verdict, String> {
         let all: Vec<usize> = (0..self.addresses.0.len()).collect();
+        let all_are_damaged = matches!(faults, [Fault { kind: Kind::Damaged { servers: SERVERS }, .. }]);
         let before: Vec<usize> = all.iter().map(|number| self.lock().members.output(*number).len()).collect();
         all.iter().for_each(|number| self.lock().members.start(*number));
         let deadline = Instant::now() + NOTICES_WITHIN;
@@ -253,6 +254,10 @@ impl Cluster {
             match (ended[*number], complaint(said)) {
                 (true, Some(reason)) => reasons.push(format!("server {number}: {reason}")),
                 (true, None) => return Err(format!("{seen}; server {number} ended and did not say why: {said}")),
+                // NATS itself does not get over the damage. Holdfast cannot tell that from an election, so it waits.
+                (false, _) if all_are_damaged && waits_for_leader(said) => {
+                    reasons.push(format!("server {number} serves nothing: the stream has no leader"));
+                }
                 (false, reason) => {
                     let role = self.addresses.role(*number);
                     return Err(format!(
@@ -350,6 +355,11 @@ fn complaint(output: &str) -> Option<String> {
     let is_complaint = |line: &&str| WORDS.iter().any(|word| line.contains(word));
     let line = output.lines().rev().find(|line| is_complaint(line))?;
     Some(line.chars().take(300).collect())
+}
+
+/// Whether a server waits for NATS to get a leader for the stream, and says so.
+fn waits_for_leader(output: &str) -> bool {
+    output.contains("the stream has no leader")
 }
 
 impl Machines {

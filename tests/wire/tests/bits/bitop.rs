@@ -245,3 +245,69 @@ fn bitop_refuses_bad_arguments() {
         "#,
     );
 }
+
+#[test]
+fn operations_of_redis_8_2() {
+    check(
+        r#"
+        # needs redis >= 8.2
+        // 11110000, 10101010, 00001111 and a longer one: 10000001 11111111.
+        > MSET x "\xf0" y "\xaa" z "\x0f" long "\x81\xff"
+        +OK
+        // In x and in none of the others.
+        > BITOP DIFF d x y z
+        :1
+        > GET d
+        "\x50"
+        > BITOP DIFF d long x
+        :2
+        > GET d
+        "\x01\xff"
+        // In one of the others, but not in x.
+        > BITOP DIFF1 d x y z
+        :1
+        > GET d
+        "\x0f"
+        > BITOP DIFF1 d x long nosuch
+        :2
+        > GET d
+        "\x01\xff"
+        // In x and in one of the others.
+        > BITOP ANDOR d x y z
+        :1
+        > GET d
+        "\xa0"
+        > BITOP andor d long x nosuch
+        :2
+        > GET d
+        "\x80\x00"
+        // In exactly one.
+        > BITOP ONE d x y z
+        :1
+        > GET d
+        "\x55"
+        > BITOP ONE d x y z long
+        :2
+        > GET d
+        "\x54\xff"
+        > BITOP ONE d x
+        :1
+        > GET d
+        "\xf0"
+        > BITOP DIFF d nosuch nosuch
+        :0
+        > EXISTS d
+        :0
+        > BITOP DIFF d x
+        -ERR BITOP DIFF must be called with at least two source keys.
+        > BITOP diff1 d x
+        -ERR BITOP DIFF1 must be called with at least two source keys.
+        > BITOP ANDOR d x
+        -ERR BITOP ANDOR must be called with at least two source keys.
+        > RPUSH l a
+        :1
+        > BITOP ONE d x l
+        -WRONGTYPE Operation against a key holding the wrong kind of value
+        "#,
+    );
+}

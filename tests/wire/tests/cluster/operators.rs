@@ -43,6 +43,7 @@ fn metrics_and_health_tell_of_the_log() {
         eventually("it is ready", || get(admin, "/health/ready").status == 200);
     }
     assert!(metrics(admins[0]).knows("holdfast_log_lease_seconds"));
+    assert!(metrics(admins[0]).knows("holdfast_journal_sync_seconds_count"), "how long frames take");
     assert!(!metrics(admins[1]).knows("holdfast_log_lease_seconds"), "a follower has no lease");
     assert!(metrics(admins[1]).knows("holdfast_follower_lag_batches"));
     every_metric_of_the_log_is_documented(&metrics(admins[0]));

@@ -312,6 +312,90 @@ fn modes_are_on_or_off() {
     );
 }
 
+/// As in Valkey 9.1, which gives the same replies.
+#[test]
+fn nothing_has_expired_for_an_import_source() {
+    check(
+        r#"
+        # holdfast only
+        > CLIENT IMPORT-SOURCE ON
+        -ERR Server is not in import mode
+        > CLIENT IMPORT-SOURCE
+        -ERR wrong number of arguments for 'client|import-source' command
+        # config import-mode yes
+        > CLIENT IMPORT-SOURCE maybe
+        -ERR syntax error
+        > CLIENT IMPORT-SOURCE on
+        +OK
+        > CLIENT INFO
+        ~"*flags=I *"
+        > SET a 1 PXAT 1000
+        +OK
+        > HSET h f v g w
+        :2
+        > HPEXPIREAT h 5 FIELDS 1 f
+        [:1]
+        > PEXPIREAT h 5
+        :1
+        > PTTL h
+        :0
+        > HPTTL h FIELDS 1 f
+        [:0]
+        > GET a
+        "1"
+        > HGET h f
+        "v"
+        2> GET a
+        (nil)
+        2> EXISTS a h
+        :0
+        2> DBSIZE
+        :2
+        // a later deadline, as the other server gave it before the first one came
+        > PEXPIREAT h 4102444800000
+        :1
+        > MULTI
+        +OK
+        > INCR a
+        +QUEUED
+        > PERSIST a
+        +QUEUED
+        > EXEC
+        [:2, :1]
+        2> GET a
+        "2"
+        > SET b 1 PX 100000
+        +OK
+        > PTTL b
+        :99000..100000
+        // stamps are of today
+        > IDX.CREATE stamped PREFIX 1 job: FIELD at STAMP
+        +OK
+        > HSET job:1 state new
+        :1
+        > HGET job:1 at
+        ~"1????????????"
+        > IDX.DROP stamped
+        :1
+        > CLIENT IMPORT-SOURCE off
+        +OK
+        > HGET h f
+        (nil)
+        > HGET h g
+        "w"
+        > CONFIG SET import-mode no
+        +OK
+        > SET c 1 PXAT 1000
+        +OK
+        > EXISTS c
+        :0
+        # eventually
+        > HLEN h
+        :1
+        "#,
+    );
+}
+
 #[test]
 fn no_touch_leaves_the_age_of_a_key_alone() {
     check(

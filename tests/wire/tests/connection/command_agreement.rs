@@ -4,14 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{Connection, Product, Redis, Reply, Session, skip};
 
-/// Commands of which we tell what Redis 7.2 to 8.0 tells, not what 7.0 does.
+/// Commands of which we tell what Redis 7.2 to 8.6 tells, not what 7.0 does.
 const NEWER: &[(&str, &[&str])] = &[
-    ("bitop", &["arguments"]),
     ("blmove", &["flags"]),
     ("blpop", &["flags"]),
     ("brpop", &["flags"]),
     ("brpoplpush", &["flags"]),
     ("bzpopmax", &["flags"]),
+    ("bitop", &["arguments", "history"]),
     ("bzpopmin", &["flags"]),
     ("client|kill", &["arguments", "history"]),
     ("client|list", &["arguments", "history"]),
@@ -30,9 +30,15 @@ const NEWER: &[(&str, &[&str])] = &[
     ("quit", &["deprecated_since", "doc_flags", "replaced_by"]),
     ("randomkey", &["tips"]),
     ("scan", &["tips"]),
+    ("set", &["arguments", "history"]),
     ("setex", &["deprecated_since", "doc_flags", "replaced_by"]),
     ("setnx", &["deprecated_since", "doc_flags", "replaced_by"]),
     ("wait", &["categories", "flags"]),
+    ("xadd", &["arguments", "history"]),
+    ("xinfo|consumers", &["history"]),
+    ("xinfo|stream", &["history"]),
+    ("xreadgroup", &["arguments", "history"]),
+    ("xtrim", &["arguments", "history"]),
     ("zrank", &["arguments", "arity", "history"]),
     ("zrevrank", &["arguments", "arity", "history"]),
 ];

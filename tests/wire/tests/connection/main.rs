@@ -4,6 +4,7 @@ mod auth;
 mod client;
 mod command;
 mod command_agreement;
+mod filters;
 mod greeting;
 mod kill;
 mod pause;
@@ -11,6 +12,16 @@ mod replies;
 
 use std::thread;
 use std::time::{Duration, Instant};
+use wire::{Reply, Session};
+
+/// Whether the server has the filters of Valkey 9; says that the test is skipped if not.
+fn has_filters_of_valkey(session: &Session) -> bool {
+    let has = !matches!(session.connect().run("CLIENT LIST NAME nosuch"), Reply::Error(_));
+    if !has {
+        wire::skip(&format!("{} has no such filters", session.product()));
+    }
+    has
+}
 
 /// Asks again and again, until it is so or far too long has passed.
 #[track_caller]

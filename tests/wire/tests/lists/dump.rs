@@ -31,7 +31,7 @@ fn restore_takes_what_redis_has_written() {
         > TYPE l
         +list
         > OBJECT ENCODING l
-        "quicklist" | "listpack"
+        "listpack" | "quicklist"
         > RESTORE l 0 "\x12\x01\x02\x13\x13\x00\x00\x00\x04\x00\x81x\x02\x0c\x01\x80\x01\xf2\x90\xee\xfe\x04\xff\n\x00\n\x16j\xee\xc8\xcc\xb7\xfb"
         -BUSYKEY Target key name already exists.
         "#,

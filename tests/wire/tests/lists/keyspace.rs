@@ -11,7 +11,7 @@ fn what_keys_do() {
         > TYPE l
         +list
         > OBJECT ENCODING l
-        "quicklist"
+        "listpack" | "quicklist"
         > OBJECT REFCOUNT l
         :1
         > COPY l m

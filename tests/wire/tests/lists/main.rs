@@ -7,6 +7,7 @@ mod blocking_wakes;
 mod commands;
 mod dump;
 mod elements;
+mod encoding;
 mod keyspace;
 mod large;
 mod model;

@@ -21,7 +21,7 @@ fn pushes_to_both_ends() {
         > TYPE l
         +list
         > OBJECT ENCODING l
-        "quicklist"
+        "listpack" | "quicklist"
         > LLEN nosuch
         :0
         "#,

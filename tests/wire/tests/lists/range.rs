@@ -224,6 +224,13 @@ fn lpos_refuses() {
         -ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative to start from the end of the list
         > LPOS l
         -ERR wrong number of arguments for 'lpos' command
+        > LPOS l a RANK -9223372036854775807
+        (nil)
+        # needs redis >= 7.2
+        > LPOS l a RANK -9223372036854775808
+        -ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807
+        > LPOS nosuch a RANK -9223372036854775808
+        -ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807
         "#,
     );
 }

@@ -313,3 +313,95 @@ fn without_a_port_there_is_none() {
     assert!(client.run("CONFIG SET admin-port 1234").is_error(), "it is set at the start");
     assert!(!home.stderr().contains("metrics and health"), "{}", home.stderr());
 }
+
+#[test]
+fn syncs_of_the_journal_are_a_histogram() {
+    let Some(server) = Watched::start(&["--appendonly", "yes", "--appendfsync", "always"]) else { return };
+    let mut client = server.connect();
+    let count = "holdfast_journal_sync_seconds_count";
+    let before = server.metrics().plain(count);
+    (0..10).for_each(|number| ok(&mut client, &format!("SET a {number}")));
+    // Each reply has waited for a sync of its own.
+    let metrics = server.metrics();
+    assert!(metrics.plain(count) >= before + 10.0, "{} after {before}", metrics.plain(count));
+    assert!(metrics.plain("holdfast_journal_sync_seconds_sum") > 0.0);
+    let buckets = metrics.all("holdfast_journal_sync_seconds_bucket");
+    let at_most = |bound: &str| buckets.iter().find(|(labels, _)| labels["le"] == bound).map(|(_, count)| *count);
+    assert_eq!(at_most("+Inf"), Some(metrics.plain(count)));
+    assert!(at_most("8.589934592") <= at_most("+Inf") && at_most("0.000065536") <= at_most("8.589934592"));
+    assert_eq!(buckets.len(), 19);
+}
+
+#[test]
+fn claims_sweeps_and_dead_letters_are_counted() {
+    let Some(server) = Watched::start(&[]) else { return };
+    let mut client = server.connect();
+    ok(&mut client, "IDX.CREATE jobs PREFIX 1 job: FIELD due");
+    for (name, attempts) in [("a", 0), ("b", 1), ("c", 3)] {
+        client.run(&format!("HSET job:{name} due 1 attempt {attempts} state pending"));
+    }
+    let claim = "CLAIM 1 jobs MAX NOW SET 1 due NOW+100000 COUNTER attempt UPTO 3 ELSE 2 state dead due 9e15 COUNT 10";
+    assert_eq!(client.run(claim).items().len(), 2);
+    // The first has a try left, the second none; the third is a dead letter, and due in the far future.
+    let sweep = "SWEEP jobs BEFORE 1000000000000000 RETRY attempt 2 ELSE 2 state dead due 9e15 SET 1 due 5";
+    assert_eq!(client.run(sweep).items().len(), 2);
+    let metrics = server.metrics();
+    assert_eq!(metrics.plain("holdfast_claimed_records_total"), 2.0);
+    assert_eq!(metrics.at("holdfast_dead_letters_total", &[("command", "claim")]), 1.0);
+    assert_eq!(metrics.at("holdfast_dead_letters_total", &[("command", "sweep")]), 1.0);
+    assert_eq!(metrics.plain("holdfast_requeued_records_total"), 1.0);
+    ok(&mut client, "CONFIG RESETSTAT");
+    assert_eq!(server.metrics().plain("holdfast_claimed_records_total"), 0.0);
+}
+
+#[test]
+fn keys_are_counted_by_type_and_runs_by_status() {
+    let Some(server) = Watched::start(&[]) else { return };
+    let mut client = server.connect();
+    for line in [
+        "MSET a 1 b 2",
+        "RPUSH l 1",
+        "SADD s 1",
+        "HSET h f v",
+        "ZADD z 1 m",
+        "XADD x * f v",
+        "CELL.SET c 1",
+        "REG.PUT r 1 v",
+        "SESSION.OPEN ID sid",
+        "RUN.APPEND run:1 * RunStarted d",
+        "RUN.APPEND run:2 * RunStarted d",
+        "RUN.APPEND run:2 * RunFailed d",
+        "RUN.APPEND run:3 * other d",
+        "SELECT 3",
+        "SET a 1",
+    ] {
+        assert!(!client.run(line).is_error(), "{line}");
+    }
+    let metrics = server.metrics();
+    for (name, count) in [
+        ("string", 3.0),
+        ("list", 1.0),
+        ("set", 1.0),
+        ("hash", 1.0),
+        ("zset", 1.0),
+        ("stream", 1.0),
+        ("cell", 1.0),
+        ("register", 1.0),
+        ("session", 1.0),
+        ("run", 3.0),
+    ] {
+        assert_eq!(metrics.at("holdfast_type_keys", &[("type", name)]), count, "{name}");
+    }
+    for (status, count) in
+        [("pending", 1.0), ("running", 1.0), ("paused", 0.0), ("completed", 0.0), ("failed", 1.0), ("cancelled", 0.0)]
+    {
+        assert_eq!(metrics.at("holdfast_runs", &[("status", status)]), count, "{status}");
+    }
+    assert_eq!(metrics.plain("holdfast_open_runs"), 2.0);
+    assert_eq!(metrics.plain("holdfast_sessions"), 1.0);
+    ok(&mut client, "FLUSHALL");
+    let metrics = server.metrics();
+    assert!(
+        metrics.all("holdfast_type_keys").iter().chain(metrics.all("holdfast_runs")).all(|(_, count)| *count == 0.0)
+    );
+}

@@ -24,6 +24,23 @@ impl Response {
         });
         found.unwrap_or_else(|| panic!("no {name} in {}", self.head))
     }
+
+    pub(crate) fn has_header(&self, name: &str) -> bool {
+        let named = |line: &str| line.split_once(':').is_some_and(|(header, _)| header.eq_ignore_ascii_case(name));
+        self.head.lines().any(named)
+    }
+
+    #[track_caller]
+    pub(crate) fn parse(answer: &[u8]) -> Response {
+        let answer = std::str::from_utf8(answer).expect("an answer is text");
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no head in {answer:?}"));
+        let status = head.strip_prefix("HTTP/1.1 ").and_then(|rest| rest[..3].parse().ok());
+        Response {
+            status: status.unwrap_or_else(|| panic!("no status in {head}")),
+            head: head.into(),
+            body: body.into(),
+        }
+    }
 }
 
 /// Sends bytes and reads until the server closes.
@@ -40,11 +57,7 @@ pub(crate) fn send(address: SocketAddr, bytes: &[u8]) -> std::io::Result<Vec<u8>
 pub(crate) fn request(address: SocketAddr, method: &str, path: &str, lines: &[&str]) -> Response {
     let more: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
     let text = format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\n{more}\r\n");
-    let answer = send(address, text.as_bytes()).expect("the port answers");
-    let answer = String::from_utf8(answer).expect("an answer is text");
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no head in {answer:?}"));
-    let status = head.strip_prefix("HTTP/1.1 ").and_then(|rest| rest[..3].parse().ok());
-    Response { status: status.unwrap_or_else(|| panic!("no status in {head}")), head: head.into(), body: body.into() }
+    Response::parse(&send(address, text.as_bytes()).expect("the port answers"))
 }
 
 #[track_caller]

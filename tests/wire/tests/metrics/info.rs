@@ -196,3 +196,55 @@ fn redis_insight_gets_its_answers() {
     // No cluster, in the words by which it knows.
     assert_eq!(client.run("CLUSTER INFO").to_string(), "-ERR This instance has cluster support disabled");
 }
+
+/// The fields of INFO that RedisInsight shows, by section.
+const SHOWN: &[(&str, &[&str])] = &[
+    ("server", &["uptime_in_seconds"]),
+    ("clients", &["connected_clients"]),
+    ("memory", &["used_memory", "number_of_cached_scripts"]),
+    ("stats", &["instantaneous_ops_per_sec", "instantaneous_input_kbps", "instantaneous_output_kbps"]),
+    ("stats", &["keyspace_hits", "keyspace_misses"]),
+    ("cpu", &["used_cpu_sys", "used_cpu_user"]),
+];
+
+/// INFO, read as RedisInsight reads it: sections by their titles in lower case, and what it shows of a database in them.
+#[test]
+fn redis_insight_finds_what_it_shows() {
+    let Some(server) = Watched::start(&[]) else { return };
+    let mut client = server.connect();
+    ok(&mut client, "CLIENT SETNAME redisinsight-browser-1a2b3c4d");
+    ok(&mut client, "MSET a 1 b 2");
+    ok(&mut client, "SELECT 3");
+    ok(&mut client, "SET c 1 EX 1000");
+    let reply = client.run("INFO");
+    let mut sections: BTreeMap<String, BTreeMap<&str, &str>> = BTreeMap::new();
+    for section in reply.text().split("# ").filter(|section| !section.trim().is_empty()) {
+        let (title, lines) = section.split_once("\r\n").expect("a title is a line");
+        let fields = lines.split("\r\n").filter(|line| !line.is_empty());
+        let fields = fields.map(|line| line.split_once(':').unwrap_or_else(|| panic!("{line:?} is no field")));
+        sections.insert(title.to_lowercase(), fields.collect());
+    }
+    for (section, names) in SHOWN {
+        for name in *names {
+            let value = sections[*section].get(name).unwrap_or_else(|| panic!("no {name} in {section}"));
+            assert!(value.parse::<f64>().is_ok(), "{name}: {value}");
+        }
+    }
+    assert!(sections["server"]["redis_version"].split('.').all(|part| part.parse::<u32>().is_ok()));
+    assert_eq!((sections["server"]["redis_mode"], sections["replication"]["role"]), ("standalone", "master"));
+    assert_eq!(sections["cluster"]["cluster_enabled"], "0");
+    let keys = |db: &str| sections["keyspace"][db].split(',').find_map(|part| part.strip_prefix("keys=")).unwrap();
+    assert_eq!((keys("db0"), keys("db3"), sections["keyspace"].len()), ("2", "1", 2));
+    assert_eq!(client.run("CONFIG GET databases").to_string(), "[\"databases\", \"16\"]");
+    assert!(client.run("MODULE LIST").items().is_empty());
+    assert_eq!(client.run("DBSIZE").integer(), 1);
+    let clients = client.run("CLIENT LIST");
+    let lines: Vec<BTreeMap<&str, &str>> = clients
+        .text()
+        .lines()
+        .map(|line| line.split(' ').map(|part| part.split_once('=').unwrap_or_else(|| panic!("{line}"))).collect())
+        .collect();
+    let own = lines.iter().find(|line| line["name"] == "redisinsight-browser-1a2b3c4d").expect("it is listed");
+    assert_eq!((own["db"], own["cmd"]), ("3", "client|list"));
+    assert!(own["id"].parse::<u64>().is_ok() && own["age"].parse::<u64>().is_ok());
+}

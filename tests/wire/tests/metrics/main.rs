@@ -1,7 +1,9 @@
-//! The port for operators: metrics that Prometheus can read, health, who may ask, and clients that ask badly. Every test
+//! The port for operators: metrics that Prometheus can read, health, who may ask, clients that ask badly, and the console. Every test
 //! starts a `holdfast` of its own; aimed at any other server they do nothing.
 
 mod access;
+mod console;
+mod console_jobs;
 mod exposition;
 mod figures;
 mod health;

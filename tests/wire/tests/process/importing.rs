@@ -53,3 +53,21 @@ fn an_import_that_leaves_something_out_says_so_by_its_exit_code() {
     }
     assert_eq!(import("/no/such.aof", &Dir::fresh(), &[]).status.code(), Some(1));
 }
+
+/// A file of Valkey's, whose form differs from Redis's since its version 9.
+#[test]
+fn a_file_of_valkey_s_is_read() {
+    if !can_start_holdfast() {
+        return;
+    }
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/formats/tests/fixtures/rdb/valkey-9.1.rdb");
+    let data = Dir::fresh();
+    let done = import(file, &data, &[]);
+    assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));
+    let server = Server::start(data.path(), &[]);
+    let mut client = server.connect();
+    assert_eq!(client.run("DBSIZE").to_string(), ":11");
+    assert_eq!(client.run("HMGET timed a b c").to_string(), r#"["1", "2", "3"]"#);
+    let deadlines = client.run("HPEXPIRETIME timed FIELDS 3 a b c").to_string();
+    assert_eq!(deadlines, "[:-1, :4102444800000, :4102444800123]");
+}

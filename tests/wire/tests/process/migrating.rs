@@ -118,16 +118,22 @@ fn contents(connection: &mut Connection, exactness: Exactness) -> Contents {
     for key in keys {
         let mut ask = |line: &str| connection.run(&format!("{line} {key}"));
         let kind = ask("TYPE").to_string();
-        let mut said: Vec<String> =
-            ["PEXPIRETIME", "OBJECT ENCODING", "DEBUG DIGEST-VALUE"].iter().map(|line| ask(line).to_string()).collect();
+        let mut said: Vec<String> = ["PEXPIRETIME", "DEBUG DIGEST-VALUE"].map(|line| ask(line).to_string()).into();
+        // Small lists and sets are listpacks since Redis 7.2, and never before.
+        if !matches!(kind.as_str(), "+list" | "+set") || key == "intset" {
+            said.push(ask("OBJECT ENCODING").to_string());
+        }
         match kind.as_str() {
             "+stream" => {
                 let mut full = connection.run(&format!("XINFO STREAM {key} FULL COUNT 0"));
                 if exactness == Exactness::Commands {
                     hide(&mut full, &["seen-time", "radix-tree-keys", "radix-tree-nodes"]);
                 }
-                said.push(full.to_string());
-                said.push(connection.run(&format!("XINFO GROUPS {key}")).to_string());
+                let mut groups = connection.run(&format!("XINFO GROUPS {key}"));
+                for reply in [&mut full, &mut groups] {
+                    drop_news(reply);
+                    said.push(reply.to_string());
+                }
             }
             "+list" => said.push(connection.run(&format!("LRANGE {key} 0 -1")).to_string()),
             _ => {}
@@ -135,6 +141,17 @@ fn contents(connection: &mut Connection, exactness: Exactness) -> Contents {
         contents.insert(key, format!("{kind} {}", said.join("\n")));
     }
     contents
+}
+
+/// Takes away what Redis 7.0 does not tell of groups and consumers, and the lag, which later versions compute better.
+fn drop_news(reply: &mut Reply) {
+    let Reply::Array(items) = reply else { return };
+    items.iter_mut().for_each(drop_news);
+    for name in ["active-time", "nacked-count", "lag"] {
+        if let Some(at) = items.iter().position(|item| *item == Reply::Bulk(name.into())) {
+            items.drain(at..at + 2);
+        }
+    }
 }
 
 /// Takes the numbers away that stand behind these names.
@@ -200,13 +217,14 @@ fn an_rdb_file_of_redis_s_keeps_everything() {
 
     // Out by DUMP, back into Redis. With compression both have a way of their own to compress.
     ok(&mut judge, "CONFIG SET rdbcompression no");
-    for key in expected.keys() {
+    // Redis 7.0 restores no stream of Redis 7.2.
+    for key in expected.keys().filter(|key| !key.starts_with("stream")) {
         let Reply::Bulk(original) = judge.run(&format!("DUMP {key}")) else { panic!("{key} can be dumped") };
         let Reply::Bulk(dumped) = connection.run(&format!("DUMP {key}")) else { panic!("{key} can be dumped") };
         let deadline = if key == "list:deadline" { "4102444800000" } else { "0" };
         let restored = judge.run_with(&format!("RESTORE {key} {deadline}"), &[&dumped, b"REPLACE", b"ABSTTL"]);
         assert_eq!(restored.to_string(), "+OK", "{key}");
-        if key.starts_with("stream") || HAVE_ONE_FORM.contains(&key.as_str()) {
+        if HAVE_ONE_FORM.contains(&key.as_str()) {
             assert!(judge.run(&format!("DUMP {key}")) == Reply::Bulk(original), "{key} has another form in Redis");
         }
     }

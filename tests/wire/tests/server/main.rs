@@ -3,6 +3,7 @@
 mod config;
 mod debug;
 mod digest;
+mod hotkeys;
 mod info;
 mod latency;
 mod life;

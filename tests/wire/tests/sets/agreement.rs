@@ -111,8 +111,8 @@ impl History {
     }
 }
 
-/// Whether a server encodes sets as Redis 7.0 does. Since 7.2 there is one encoding more, and which one the result of a union
-/// gets depends on the order of the members in a table.
+/// Whether a server encodes sets as Redis 7.0 does. Since 7.2, and here, there is one encoding more, and which one the result
+/// of a union gets depends on the order of the members in a table.
 fn encodes_as_redis_7_0(connection: &mut Connection) -> bool {
     let probe = ["SADD probe x", "OBJECT ENCODING probe", "DEL probe"];
     connection.pipeline(&probe)[1].text() == "hashtable"

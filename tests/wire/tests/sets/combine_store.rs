@@ -1,6 +1,5 @@
 //! SINTERSTORE, SUNIONSTORE, SDIFFSTORE.
 
-use crate::check_as_redis_7_0;
 use wire::check;
 
 #[test]
@@ -312,11 +311,12 @@ fn wrong_numbers_of_arguments() {
     );
 }
 
-/// What is stored has the encoding that its members would get if they were added to a new set.
+/// What is stored has the encoding that its members would get if they were added to a new set one by one.
 #[test]
 fn encodings_of_results() {
-    check_as_redis_7_0(
+    check(
         r#"
+        # needs redis >= 7.2
         > SADD table 1 2 x
         :3
         > SADD numbers 2 3
@@ -328,7 +328,7 @@ fn encodings_of_results() {
         > SUNIONSTORE to numbers table
         :4
         > OBJECT ENCODING to
-        "hashtable"
+        "listpack"
         > SINTERSTORE to numbers table
         :1
         > OBJECT ENCODING to
@@ -336,8 +336,8 @@ fn encodings_of_results() {
         > SREM table x
         :1
         > OBJECT ENCODING table
-        "hashtable"
-        // Only numbers are left in the table: what is made of them is an intset.
+        "listpack"
+        // Only numbers are left in the listpack: what is made of them is an intset.
         > SUNIONSTORE to table
         :2
         > OBJECT ENCODING to
@@ -355,8 +355,10 @@ fn encodings_of_results() {
         > OBJECT ENCODING to
         "intset"
         # config set-max-intset-entries 3
-        > SADD four 1 2 3 4
-        :4
+        > SADD four 1 2 3
+        :3
+        > SADD four 4
+        :1
         > OBJECT ENCODING four
         "hashtable"
         > SUNIONSTORE to four
@@ -375,6 +377,11 @@ fn encodings_of_results() {
         :4
         > OBJECT ENCODING to
         "hashtable"
+        // An intersection is made at once: too many integers for an intset are a listpack.
+        > SINTERSTORE to four four
+        :4
+        > OBJECT ENCODING to
+        "listpack"
         "#,
     );
 }

@@ -1,8 +1,7 @@
-//! OBJECT ENCODING of sets as Redis 7.0 has them: `intset` while all members are integers and there are few of them,
-//! `hashtable` otherwise. A table never becomes an intset again. Redis 7.2 added `listpack` for small sets of other members.
+//! OBJECT ENCODING of sets as Redis has them since 7.2: `intset` while all members are integers and there are few of them,
+//! `listpack` while the members are few and short, `hashtable` otherwise. A set never returns to a smaller form.
 
-use crate::check_as_redis_7_0;
-use wire::{Session, check};
+use wire::{Product, Session, check};
 
 #[test]
 fn integers_make_an_intset() {
@@ -33,44 +32,45 @@ fn integers_make_an_intset() {
 }
 
 #[test]
-fn another_member_makes_a_table() {
-    check_as_redis_7_0(
+fn another_member_makes_a_listpack() {
+    check(
         r#"
+        # needs redis >= 7.2
         > SADD s 1 2
         :2
         > SADD s x
         :1
         > OBJECT ENCODING s
-        "hashtable"
+        "listpack"
         > SMEMBERS s
         ~["x", "1", "2"]
-        // It stays a table.
+        // It stays a listpack.
         > SREM s x
         :1
         > OBJECT ENCODING s
-        "hashtable"
+        "listpack"
         > SADD s 3
         :1
         > OBJECT ENCODING s
-        "hashtable"
+        "listpack"
         > SADD one x
         :1
         > OBJECT ENCODING one
-        "hashtable"
+        "listpack"
         > SADD two 1 x
         :2
         > OBJECT ENCODING two
-        "hashtable"
+        "listpack"
         > SADD three x 1
         :2
         > OBJECT ENCODING three
-        "hashtable"
+        "listpack"
         > SADD empty ""
         :1
         > OBJECT ENCODING empty
-        "hashtable"
+        "listpack"
         > DEBUG OBJECT s
-        ~+*encoding:hashtable*
+        ~+*encoding:listpack*
         > DEL s
         :1
         > SADD s 1
@@ -110,8 +110,9 @@ fn reading_changes_no_encoding() {
 
 #[test]
 fn too_many_members_make_a_table() {
-    check_as_redis_7_0(
+    check(
         r#"
+        # needs redis >= 7.2
         # config set-max-intset-entries 3
         > SADD s 1 2 3
         :3
@@ -131,14 +132,19 @@ fn too_many_members_make_a_table() {
         :2
         > OBJECT ENCODING s
         "hashtable"
+        // How many are given at once decides how a set begins.
         > SADD at-once 1 2 3 4
         :4
         > OBJECT ENCODING at-once
-        "hashtable"
-        > SADD repeated 1 1 1 1 2 2
+        "listpack"
+        > SADD repeated 1 1 2
         :2
         > OBJECT ENCODING repeated
         "intset"
+        > SADD more-given 1 1 1 1 2 2
+        :2
+        > OBJECT ENCODING more-given
+        "listpack"
         // A new limit does not change existing sets until a member is added.
         > SADD early 1 2 3
         :3
@@ -159,14 +165,14 @@ fn too_many_members_make_a_table() {
         > SADD none 1
         :1
         > OBJECT ENCODING none
-        "hashtable"
+        "listpack"
         > SMEMBERS none
         ["1"]
         # config set-max-intset-entries 512
         > SADD none 2
         :1
         > OBJECT ENCODING none
-        "hashtable"
+        "listpack"
         > DEL none
         :1
         > SADD none 2
@@ -199,8 +205,9 @@ fn at_most_512_members_are_an_intset() {
 
 #[test]
 fn copies_and_other_names_keep_the_encoding() {
-    check_as_redis_7_0(
+    check(
         r#"
+        # needs redis >= 7.2
         > SADD s 1 2 x
         :3
         > SREM s x
@@ -208,11 +215,11 @@ fn copies_and_other_names_keep_the_encoding() {
         > COPY s copy
         :1
         > OBJECT ENCODING copy
-        "hashtable"
+        "listpack"
         > RENAME copy other
         +OK
         > OBJECT ENCODING other
-        "hashtable"
+        "listpack"
         > SADD n 1 2
         :2
         > COPY n copy
@@ -225,13 +232,14 @@ fn copies_and_other_names_keep_the_encoding() {
 
 #[test]
 fn a_reload_keeps_what_is_in_them() {
-    check_as_redis_7_0(
+    check(
         r#"
+        # needs redis >= 7.2
         > SADD n 1 2 3
         :3
         > SADD wide 1 -70000 5000000000 -9223372036854775808
         :4
-        > SADD table a b 1 "" "\x00\xff"
+        > SADD small a b 1 "" "\x00\xff"
         :5
         > SADD shrunk 1 2 x
         :3
@@ -245,16 +253,15 @@ fn a_reload_keeps_what_is_in_them() {
         "intset"
         > OBJECT ENCODING wide
         "intset"
-        > OBJECT ENCODING table
-        "hashtable"
-        // Redis chooses the encoding again when it loads a table.
+        > OBJECT ENCODING small
+        "listpack"
         > OBJECT ENCODING shrunk
-        "intset" | "hashtable"
+        "listpack"
         > SMEMBERS n
         ~["1", "2", "3"]
         > SMEMBERS wide
         ~["1", "-70000", "5000000000", "-9223372036854775808"]
-        > SMEMBERS table
+        > SMEMBERS small
         ~["", "\x00\xff", "a", "b", "1"]
         > SMEMBERS shrunk
         ~["1", "2"]
@@ -266,6 +273,118 @@ fn a_reload_keeps_what_is_in_them() {
         :1
         "#,
     );
+}
+
+#[test]
+fn too_many_members_of_a_listpack_make_a_table() {
+    check(
+        r#"
+        # needs redis >= 7.2
+        > CONFIG GET set-max-listpack-*
+        ~["set-max-listpack-entries", "128", "set-max-listpack-value", "64"]
+        # config set-max-listpack-entries 3
+        # config set-max-listpack-value 4
+        > SADD s a b c
+        :3
+        > OBJECT ENCODING s
+        "listpack"
+        > SADD s a b c
+        :0
+        > SADD s d
+        :1
+        > OBJECT ENCODING s
+        "hashtable"
+        > SREM s b c d
+        :3
+        > OBJECT ENCODING s
+        "hashtable"
+        // A long member.
+        > SADD long a 1234
+        :2
+        > OBJECT ENCODING long
+        "listpack"
+        > SADD long 12345
+        :1
+        > OBJECT ENCODING long
+        "hashtable"
+        > SADD begins-long abcde
+        :1
+        > OBJECT ENCODING begins-long
+        "hashtable"
+        // An intset that is asked to hold a text: its integers and the text must fit.
+        > SADD n 1 2
+        :2
+        > SADD n a
+        :1
+        > OBJECT ENCODING n
+        "listpack"
+        > SADD three 1 2 3
+        :3
+        > SADD three a
+        :1
+        > OBJECT ENCODING three
+        "hashtable"
+        > SADD wide -1234
+        :1
+        > SADD wide a
+        :1
+        > OBJECT ENCODING wide
+        "hashtable"
+        > SADD text 1
+        :1
+        > SADD text abcde
+        :1
+        > OBJECT ENCODING text
+        "hashtable"
+        // A new limit does not change existing sets until a member is added.
+        > SADD early a b c
+        :3
+        # config set-max-listpack-entries 2
+        > SADD early a
+        :0
+        > SREM early b
+        :1
+        > OBJECT ENCODING early
+        "listpack"
+        > SADD early d
+        :1
+        > OBJECT ENCODING early
+        "hashtable"
+        # config set-max-listpack-entries 0
+        > SADD none a
+        :1
+        > OBJECT ENCODING none
+        "hashtable"
+        "#,
+    );
+}
+
+#[test]
+fn at_most_128_members_of_64_bytes_are_a_listpack() {
+    let session = Session::start();
+    if session.product() != Product::Holdfast && !session.has_redis("7.2") {
+        return wire::skip("older than Redis 7.2");
+    }
+    let mut connection = session.connect();
+    let members: Vec<String> = (0..128).map(|number| format!("{number:m>64}")).collect();
+    for (number, member) in members.iter().enumerate() {
+        assert_eq!(connection.run(&format!("SADD s {member}")).integer(), 1);
+        assert_eq!(connection.run("OBJECT ENCODING s").text(), "listpack", "{number}");
+    }
+    connection.run(&format!("SADD at-once {}", members.join(" ")));
+    for key in ["s", "at-once"] {
+        assert_eq!(connection.run(&format!("OBJECT ENCODING {key}")).text(), "listpack");
+        assert_eq!(connection.run(&format!("SADD {key} {}", members[70])).integer(), 0);
+        connection.run(&format!("COPY {key} copy REPLACE"));
+        connection.run("DEBUG RELOAD");
+        assert_eq!(connection.run("OBJECT ENCODING copy").text(), "listpack");
+        assert_eq!(connection.run("SADD copy x").integer(), 1);
+        assert_eq!(connection.run("OBJECT ENCODING copy").text(), "hashtable");
+        assert_eq!(connection.run(&format!("SREM {key} {}", members[7])).integer(), 1);
+        assert_eq!(connection.run(&format!("SADD {key} {}", "x".repeat(65))).integer(), 1);
+        assert_eq!(connection.run(&format!("OBJECT ENCODING {key}")).text(), "hashtable");
+        assert_eq!(connection.run(&format!("SCARD {key}")).integer(), 128);
+    }
 }
 
 /// What a set answers does not depend on how it is kept.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use wire::{Connection, Session, check};
+use wire::{Connection, Product, Session, check};
 
 #[test]
 fn sscan() {
@@ -68,6 +68,24 @@ fn an_intset_is_scanned_in_one_step() {
     let reply = connection.run("SSCAN n 0 COUNT 1");
     assert_eq!(reply.items()[0].text(), "0");
     assert_eq!(reply.items()[1].items().len(), 512);
+}
+
+#[test]
+fn a_listpack_is_scanned_in_one_step() {
+    let session = Session::start();
+    if session.product() != Product::Holdfast && !session.has_redis("7.2") {
+        return wire::skip("older than Redis 7.2");
+    }
+    let mut connection = session.connect();
+    let members = fill(&mut connection, 128);
+    for cursor in [0, 17] {
+        let reply = connection.run(&format!("SSCAN s {cursor} COUNT 1"));
+        assert_eq!(reply.items()[0].text(), "0");
+        let found: BTreeSet<String> = reply.items()[1].items().iter().map(|member| member.text().to_owned()).collect();
+        assert_eq!(found, members);
+    }
+    connection.run("SADD s one-more");
+    assert_ne!(connection.run("SSCAN s 0 COUNT 1").items()[0].text(), "0");
 }
 
 #[test]

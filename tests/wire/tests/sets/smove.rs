@@ -1,6 +1,5 @@
 //! SMOVE.
 
-use crate::check_as_redis_7_0;
 use wire::check;
 
 #[test]
@@ -171,8 +170,9 @@ fn deadlines_stay_with_their_keys() {
 
 #[test]
 fn encodings_change_as_members_move() {
-    check_as_redis_7_0(
+    check(
         r#"
+        # needs redis >= 7.2
         > SADD numbers 1 2
         :2
         > SADD words a b 7
@@ -180,7 +180,7 @@ fn encodings_change_as_members_move() {
         > SMOVE words numbers a
         :1
         > OBJECT ENCODING numbers
-        "hashtable"
+        "listpack"
         > SMOVE numbers new 1
         :1
         > OBJECT ENCODING new
@@ -194,7 +194,7 @@ fn encodings_change_as_members_move() {
         > SMOVE words other b
         :1
         > OBJECT ENCODING other
-        "hashtable"
+        "listpack"
         > EXISTS words
         :0
         # config set-max-intset-entries 2

@@ -22,21 +22,49 @@ pub(crate) struct Commands {
     clock: usize,
     /// With what is refused for its form, and what depends on how entries are packed: the model knows neither.
     has_odd_ones: bool,
+    /// Only what Redis 7.0 does as Redis 7.4, given that each consumer is made before it asks for entries.
+    for_redis_7_0: bool,
 }
 
 impl Commands {
     pub(crate) fn new(random: Random) -> Commands {
-        Commands { random, clock: 1, has_odd_ones: true }
+        Commands { random, clock: 1, has_odd_ones: true, for_redis_7_0: false }
     }
 
     /// Only what a model without nodes can answer.
     pub(crate) fn sound(random: Random) -> Commands {
-        Commands { random, clock: 1, has_odd_ones: false }
+        Commands { random, clock: 1, has_odd_ones: false, for_redis_7_0: false }
+    }
+
+    /// What a Redis before 7.2 can judge.
+    pub(crate) fn for_redis_7_0(random: Random) -> Commands {
+        Commands { for_redis_7_0: true, ..Commands::new(random) }
     }
 
     /// Some commands that travel together.
     pub(crate) fn pipeline(&mut self, max: usize) -> Vec<String> {
-        (0..1 + self.random.below(max)).map(|_| self.command()).collect()
+        (0..1 + self.random.below(max)).flat_map(|_| self.commands()).collect()
+    }
+
+    /// A command, behind those that make its consumers if the judge does not.
+    fn commands(&mut self) -> Vec<String> {
+        let command = self.command();
+        let mut commands = Vec::new();
+        if self.for_redis_7_0 {
+            let words: Vec<&str> = command.split(' ').filter(|word| !word.is_empty()).collect();
+            let make =
+                |key: &str, group: &str, consumer: &str| format!("XGROUP CREATECONSUMER {key} {group} {consumer}");
+            match words[..] {
+                ["XCLAIM" | "XAUTOCLAIM", key, group, consumer, ..] => commands.push(make(key, group, consumer)),
+                ["XREADGROUP", "GROUP", group, consumer, ..] => {
+                    let keys = words.iter().skip_while(|word| **word != "STREAMS").skip(1);
+                    commands.extend(keys.take_while(|key| key.starts_with('s')).map(|key| make(key, group, consumer)));
+                }
+                _ => {}
+            }
+        }
+        commands.push(command);
+        commands
     }
 
     fn pick<'a>(&mut self, words: &[&'a str]) -> &'a str {
@@ -121,7 +149,8 @@ impl Commands {
                 format!("XREAD {}STREAMS {key} {other} {} {}", self.count(), self.id(), self.id())
             }
             20 => {
-                let id = if self.one_in(3) { self.id() } else { (self.clock + 5).to_string() };
+                // Redis 7.0 lets the last id fall below the highest deleted one.
+                let id = if self.one_in(3) && !self.for_redis_7_0 { self.id() } else { (self.clock + 5).to_string() };
                 let added =
                     if self.one_in(3) { format!(" ENTRIESADDED {}", self.random.below(1000)) } else { String::new() };
                 let deleted = if self.one_in(3) { format!(" MAXDELETEDID {}", self.id()) } else { String::new() };

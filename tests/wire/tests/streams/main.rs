@@ -3,9 +3,11 @@
 mod agreement;
 mod append;
 mod blocking;
+mod claims;
 mod commands;
 mod dump;
 mod groups;
+mod idempotency;
 mod info;
 mod keyspace;
 mod model;
@@ -13,4 +15,5 @@ mod notifications;
 mod pending;
 mod ranges;
 mod read;
+mod references;
 mod trim;

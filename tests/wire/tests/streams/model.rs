@@ -27,7 +27,8 @@ struct Group {
     /// `None` when it is not known.
     read: Option<i64>,
     pending: BTreeMap<Id, Pending>,
-    consumers: BTreeMap<Vec<u8>, ()>,
+    /// Whether each has ever got an entry.
+    consumers: BTreeMap<Vec<u8>, bool>,
 }
 
 #[derive(Clone)]
@@ -184,6 +185,9 @@ impl Model {
             return Err("ERR The ID specified in XSETID is smaller than the provided max_deleted_entry_id".into());
         }
         let stream = self.streams.get_mut(key).ok_or("ERR no such key")?;
+        if id < stream.max_deleted {
+            return Err("ERR The ID specified in XSETID is smaller than current max_deleted_entry_id".into());
+        }
         if stream.entries.last_key_value().is_some_and(|(top, _)| id < *top) {
             return Err("ERR The ID specified in XSETID is smaller than the target stream top item".into());
         }
@@ -228,7 +232,11 @@ impl Model {
                 (found.last, found.read) = (last.expect("an id"), read);
                 ok()
             }
-            "CREATECONSUMER" => count(found.consumers.insert(args[2].to_vec(), ()).is_none().into()),
+            "CREATECONSUMER" => {
+                let is_new = !found.consumers.contains_key(args[2]);
+                found.consumers.entry(args[2].to_vec()).or_default();
+                count(is_new.into())
+            }
             "DELCONSUMER" => {
                 let before = found.pending.len();
                 found.pending.retain(|_, pending| pending.consumer != args[2]);
@@ -299,6 +307,7 @@ impl Model {
         };
         let (entries, group) = self.existing(key, group)?;
         group.last = option(options, "LASTID").map_or(MIN, |id| parsed(id, 0)).max(group.last);
+        group.consumers.entry(consumer.to_vec()).or_default();
         let mut claimed = Vec::new();
         for id in ids.iter().map(|id| parsed(id, 0)) {
             let Some(fields) = entries.get(&id) else {
@@ -315,7 +324,7 @@ impl Model {
                 Some(count) => number(count),
                 None => before + i64::from(!has("JUSTID")),
             };
-            group.consumers.insert(consumer.to_vec(), ());
+            group.consumers.insert(consumer.to_vec(), true);
             group.pending.insert(id, Pending { consumer: consumer.to_vec(), delivered_ms, deliveries });
             claimed.push(if has("JUSTID") { id_reply(id) } else { entry_reply(id, fields) });
         }
@@ -336,6 +345,7 @@ impl Model {
         let looked_at = 10 * left;
         let just_ids = rest.contains(&&b"JUSTID"[..]);
         let (entries, group) = self.existing(key, group)?;
+        group.consumers.entry(consumer.to_vec()).or_default();
         let (mut claimed, mut gone, mut cursor) = (Vec::new(), Vec::new(), MIN);
         let ids: Vec<Id> = group.pending.range(from..).map(|(id, _)| *id).collect();
         for (number_of, id) in ids.into_iter().enumerate() {
@@ -355,7 +365,7 @@ impl Model {
             }
             let deliveries = pending.deliveries + i64::from(!just_ids);
             *pending = Pending { consumer: consumer.to_vec(), delivered_ms: NOW_MS, deliveries };
-            group.consumers.insert(consumer.to_vec(), ());
+            group.consumers.insert(consumer.to_vec(), true);
             claimed.push(if just_ids { id_reply(id) } else { entry_reply(id, fields) });
             left -= 1;
         }
@@ -380,11 +390,13 @@ impl Model {
             }
             ("CONSUMERS", [key, group]) => {
                 let group = stream.groups.get(*group).ok_or_else(|| no_group(key, group))?;
-                let row = |name: &Vec<u8>| {
+                let row = |(name, is_active): (&Vec<u8>, &bool)| {
                     let pending = count(group.pending_of(name).count());
-                    named(&[("name", bulk(name)), ("pending", pending), ("idle", Reply::Integer(0))])
+                    let inactive = Reply::Integer(if *is_active { 0 } else { -1 });
+                    let idle = Reply::Integer(0);
+                    named(&[("name", bulk(name)), ("pending", pending), ("idle", idle), ("inactive", inactive)])
                 };
-                Reply::Array(group.consumers.keys().map(row).collect())
+                Reply::Array(group.consumers.iter().map(row).collect())
             }
             ("STREAM", [_]) => {
                 let mut pairs = stream.head();
@@ -455,7 +467,7 @@ impl Stream {
         let ids: Vec<Id> = self.entries.keys().copied().filter(|id| *id > found.last).take(most).collect();
         for id in &ids {
             found.read = match found.read {
-                Some(read) if !self.has_deleted_from(*id) => Some(read + 1),
+                Some(read) if found.last >= self.first() && !self.has_deleted_from(found.last) => Some(read + 1),
                 _ if self.added > 0 => self.read_at(*id),
                 read => read,
             };
@@ -465,9 +477,7 @@ impl Stream {
                 found.pending.insert(*id, pending);
             }
         }
-        if !ids.is_empty() {
-            found.consumers.insert(consumer.to_vec(), ());
-        }
+        *found.consumers.entry(consumer.to_vec()).or_default() |= !ids.is_empty() && !no_ack;
         self.groups.insert(group.to_vec(), found);
         (!ids.is_empty()).then(|| ids.iter().map(|id| entry_reply(*id, &self.entries[id])).collect())
     }
@@ -475,7 +485,7 @@ impl Stream {
     /// What is pending for the consumer.
     fn deliver_again(&mut self, group: &[u8], consumer: &[u8], from: Id, most: usize) -> Vec<Reply> {
         let group = self.groups.get_mut(group).expect("it was there");
-        group.consumers.insert(consumer.to_vec(), ());
+        group.consumers.entry(consumer.to_vec()).or_default();
         let mine = group.pending.range_mut(from..).filter(|(_, pending)| pending.consumer == consumer);
         let mut found = Vec::new();
         for (id, pending) in mine.take(most) {
@@ -521,8 +531,11 @@ impl Stream {
 
     /// How many entries the group has not read.
     fn lag(&self, group: &Group) -> Option<i64> {
-        if self.added == 0 {
+        if self.entries.is_empty() {
             return Some(0);
+        }
+        if group.last < self.first() && self.max_deleted < self.first() {
+            return Some(self.entries.len() as i64);
         }
         let read = group.read.filter(|_| !self.has_deleted_from(group.last));
         Some(self.added - read.or_else(|| self.read_at(group.last))?)
@@ -547,11 +560,12 @@ impl Stream {
         let row = |(id, pending): (&Id, &Pending)| {
             Reply::Array([vec![id_reply(*id), bulk(&pending.consumer)], integers(pending)].concat())
         };
-        let consumer = |name: &Vec<u8>| {
+        let consumer = |(name, is_active): (&Vec<u8>, &bool)| {
             let row = |(id, pending): (&Id, &Pending)| Reply::Array([vec![id_reply(*id)], integers(pending)].concat());
             named(&[
                 ("name", bulk(name)),
                 ("seen-time", Reply::Integer(NOW_MS)),
+                ("active-time", Reply::Integer(if *is_active { NOW_MS } else { -1 })),
                 ("pel-count", count(group.pending_of(name).count())),
                 ("pending", Reply::Array(group.pending_of(name).take(most).map(row).collect())),
             ])
@@ -562,8 +576,9 @@ impl Stream {
             ("entries-read", group.read.map_or(Reply::NilBulk, Reply::Integer)),
             ("lag", self.lag(group).map_or(Reply::NilBulk, Reply::Integer)),
             ("pel-count", count(group.pending.len())),
+            ("nacked-count", count(0)),
             ("pending", Reply::Array(group.pending.iter().take(most).map(row).collect())),
-            ("consumers", Reply::Array(group.consumers.keys().map(consumer).collect())),
+            ("consumers", Reply::Array(group.consumers.iter().map(consumer).collect())),
         ])
     }
 }

@@ -139,8 +139,10 @@ fn xclaim_changes_the_owner() {
         +OK
         > XCLAIM s h dave 0 1-1
         []
+        // Redis 7.0 makes no consumer that gets nothing.
+        # needs redis >= 7.2
         > XINFO CONSUMERS s h
-        []
+        [["name", "dave", "pending", :0, "idle", :0..60000, "inactive", :-1]]
         "#,
     );
 }

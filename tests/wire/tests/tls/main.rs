@@ -7,6 +7,7 @@ mod conversations;
 mod crowd;
 mod handshakes;
 mod hostile;
+mod ping;
 mod reload;
 mod sentinel;
 mod server;

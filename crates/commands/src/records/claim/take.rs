@@ -87,6 +87,11 @@ pub(super) fn take_record(
     let garbage = keys.finish().take_garbage();
     commit::commit(engine, worker, Some(cx.client), locked);
     engine.free(garbage);
+    match taken {
+        Taken::Claimed => worker.metrics.stats.records_claimed.add(1),
+        Taken::SetAside => worker.metrics.stats.records_set_aside.add(1),
+        _ => {}
+    }
     if taken == Taken::Claimed {
         let mut reply = claimed.body.writer(cx.reply.protocol(), usize::MAX);
         show(claim, locked.db(db, key), (score, key), worker.now_ms, &mut reply);

@@ -1,5 +1,6 @@
 use super::*;
 use crate::payload::{decode, encode};
+use crate::rdb::Dialect;
 use crate::values::Value;
 use test_random::Random;
 
@@ -34,7 +35,12 @@ fn push(writer: &mut NodeWriter, entry: &NodeEntry<'_>) {
 
 fn sample() -> Stream {
     let pending = |id, deliveries| StreamPending { id, delivered_ms: 1_763_172_000_000, deliveries };
-    let consumer = |name: &str, pending| StreamConsumer { name: name.into(), seen_ms: 1_763_172_000_001, pending };
+    let consumer = |name: &str, pending| StreamConsumer {
+        name: name.into(),
+        seen_ms: 1_763_172_000_001,
+        active_ms: 1_763_172_000_000,
+        pending,
+    };
     let first = [
         entry((5, 0), false, true, &[("a", "1"), ("b", "x")]),
         entry((5, 1), true, true, &[("a", "2"), ("b", "y")]),
@@ -112,20 +118,27 @@ fn what_redis_never_writes_is_refused() {
 fn older_and_newer_forms_are_read() {
     let payload = encode_stream(&sample());
     let body = &payload[1..payload.len() - 10];
-    let mut reader = Reader { source: body, bytes_left: 1 << 20 };
-    assert_eq!(reader.stream(kind::STREAM), Ok(sample()));
+    let mut reader = Reader { source: body, dialect: Dialect::Redis, bytes_left: 1 << 20 };
+    assert_eq!(reader.stream(kind::STREAM_ACTIVE), Ok(sample()));
+    // Of Redis 7.0: a consumer was active when it was seen.
+    let payload = encode_as(kind::STREAM, VERSION_PLAIN, &sample());
+    let mut reader = Reader { source: &payload[1..payload.len() - 10], dialect: Dialect::Redis, bytes_left: 1 << 20 };
+    let stream = reader.stream(kind::STREAM).unwrap();
+    assert!(stream.groups[0].consumers.iter().all(|consumer| consumer.active_ms == consumer.seen_ms));
     // Of Redis 5: without the counts. An empty stream with one group, which has a consumer.
     let old = b"\0\0\x07\0\x01\x01g\x07\0\0\x01\x01c\x01\0\0\0\0\0\0\0\0";
-    let mut reader = Reader { source: &old[..], bytes_left: 0 };
+    let mut reader = Reader { source: &old[..], dialect: Dialect::Redis, bytes_left: 0 };
     let stream = reader.stream(kind::STREAM_FIRST).unwrap();
     assert_eq!((stream.last, stream.counts, stream.groups[0].entries_read), ((7, 0), None, None));
     assert_eq!(stream.groups[0].consumers[0].seen_ms, 1);
     // Of Redis 7.2: with one time more for each consumer.
     let new = b"\0\0\x07\0\0\0\0\0\x03\x01\x01g\x07\0\x02\0\x01\x01c\x01\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\0";
-    let mut reader = Reader { source: &new[..], bytes_left: 0 };
+    let mut reader = Reader { source: &new[..], dialect: Dialect::Redis, bytes_left: 0 };
     let stream = reader.stream(kind::STREAM_ACTIVE).unwrap();
     assert!(reader.source.is_empty());
     assert_eq!((stream.counts.unwrap().added, stream.groups[0].entries_read), (3, Some(2)));
+    let consumer = &stream.groups[0].consumers[0];
+    assert_eq!((consumer.seen_ms, consumer.active_ms), (1, 2));
 }
 
 #[test]
@@ -140,7 +153,7 @@ fn commands_make_the_stream() {
         (left_out, requests)
     };
     // One of its pending entries is of an entry that was deleted: only a payload has that.
-    let payload = encode_stream(&sample());
+    let payload = encode_as(kind::STREAM, VERSION_PLAIN, &sample());
     let restore: Vec<Vec<u8>> = [b"RESTORE", &b"s"[..], b"0", &payload, b"REPLACE"].map(<[u8]>::to_vec).into();
     assert_eq!(emitted(&sample(), payload.len()), (0, vec![restore]));
     let (left_out, requests) = emitted(&sample(), payload.len() - 1);
@@ -183,7 +196,7 @@ fn no_bytes_panic() {
             bytes[at] = random.next() as u8;
         }
         for kind in KINDS {
-            let mut reader = Reader { source: &bytes[..], bytes_left: 1 << 20 };
+            let mut reader = Reader { source: &bytes[..], dialect: Dialect::Redis, bytes_left: 1 << 20 };
             if let Ok(stream) = reader.stream(kind) {
                 stream.nodes.iter().for_each(|node| assert!(!node.entries().is_empty()));
             }

@@ -1,7 +1,7 @@
 //! Changes of lists: their definition, application and encoding. Knows when a list changes its form; refuses to know
 //! how each form is laid out.
 
-use super::{ChunkedList, PACKED, Packed, Side, TYPE, packed};
+use super::{ChunkedList, EMPTY_BYTES, Form, PACKED, Packed, Side, TYPE, Thresholds, packed};
 use crate::encoding::{BadEffect, Reader, put_bytes, put_names, put_number};
 use crate::storage::Scalar;
 use crate::types::{Applied, Cause, Entry, Fate, Lists, Object};
@@ -114,24 +114,28 @@ impl<'a> Change<'a> {
     /// Applies the change to an entry that holds a list. A change that does not fit, as damaged bytes may not, has no
     /// effect.
     #[inline]
-    pub(in crate::types) fn apply(&self, entry: &mut Entry) -> Applied {
+    pub(in crate::types) fn apply(&self, entry: &mut Entry, thresholds: &Thresholds) -> Applied {
         match *self {
-            Change::Push { side, elements } => Applied::counted(push(entry, side, elements)),
-            Change::Pop { side, count } => pop(entry, side, count),
-            Change::Set { index, element } => Applied::counted(set(entry, index, element)),
-            Change::Insert { index, element } => Applied::counted(insert(entry, index, element)),
-            Change::Remove { side, count, element } => remove(entry, side, count, element),
+            Change::Push { side, elements } => {
+                grow(entry, elements, thresholds);
+                Applied::counted(push(entry, side, elements))
+            }
+            Change::Pop { side, count } => pop(entry, side, count, thresholds),
+            Change::Set { index, element } => Applied::counted(set(entry, index, element, thresholds)),
+            Change::Insert { index, element } => Applied::counted(insert(entry, index, element, thresholds)),
+            Change::Remove { side, count, element } => remove(entry, side, count, element, thresholds),
         }
     }
 
     /// Creates the entry that the change makes of a missing key.
     #[inline]
-    pub(in crate::types) fn create(&self, name: &[u8]) -> Option<(Entry, Applied)> {
+    pub(in crate::types) fn create(&self, name: &[u8], thresholds: &Thresholds) -> Option<(Entry, Applied)> {
         match *self {
             Change::Push { side, elements } => {
+                let form = form_with(0, EMPTY_BYTES, elements, thresholds);
                 let entry = match side {
-                    Side::Left => create(name, elements.iter().rev().copied(), None),
-                    Side::Right => create(name, elements.iter().copied(), None),
+                    Side::Left => create(name, elements.iter().rev().copied(), form, None),
+                    Side::Right => create(name, elements.iter().copied(), form, None),
                 };
                 Some((entry, Applied::counted(elements.len())))
             }
@@ -144,14 +148,53 @@ impl<'a> Change<'a> {
 pub(super) fn create<'e>(
     name: &[u8],
     elements: impl Iterator<Item = &'e [u8]> + Clone,
+    form: Form,
     deadline: Option<u64>,
 ) -> Entry {
-    if let Some(entry) = packed::create(name, elements.clone(), deadline) {
+    if form == Form::Small
+        && let Some(entry) = packed::create(name, elements.clone(), deadline)
+    {
         return entry;
     }
     let mut list = ChunkedList::default();
+    list.set_form(form);
     elements.for_each(|element| list.push(Side::Right, element));
     Entry::with_object(name, Box::new(Object::List(list)), deadline)
+}
+
+/// The form of a list of that size to which these elements are added. As in Redis, what they take beyond their own bytes
+/// does not count yet.
+fn form_with(count: usize, bytes: usize, elements: &[&[u8]], thresholds: &Thresholds) -> Form {
+    let more: usize = elements.iter().map(|element| element.len()).sum();
+    match thresholds.allow_small(count + elements.len(), bytes + more) {
+        true => Form::Small,
+        false => Form::Large,
+    }
+}
+
+/// Makes a small list a large one if it is too large for another form with these elements.
+#[inline]
+fn grow(entry: &mut Entry, elements: &[&[u8]], thresholds: &Thresholds) {
+    let list = super::list(entry);
+    if list.form() == Form::Small && form_with(list.len(), list.listpack_bytes(), elements, thresholds) == Form::Large {
+        if entry.kind() == PACKED {
+            unpack(entry);
+        }
+        chunked_mut(entry).set_form(Form::Large);
+    }
+}
+
+/// Makes a large list that has lost elements a small one if it is small enough, and packs it if possible.
+#[inline]
+fn shrink(entry: &mut Entry, thresholds: &Thresholds) {
+    let list = chunked_mut(entry);
+    if list.form() == Form::Large && !list.has_many_chunks_for(thresholds.bytes_max()) {
+        let list = super::list(entry);
+        if thresholds.allow_small_again(list.len(), list.listpack_bytes()) {
+            chunked_mut(entry).set_form(Form::Small);
+        }
+    }
+    pack_again(entry);
 }
 
 #[inline]
@@ -168,7 +211,7 @@ fn push(entry: &mut Entry, side: Side, elements: &[&[u8]]) -> usize {
 }
 
 #[inline]
-fn pop(entry: &mut Entry, side: Side, count: usize) -> Applied {
+fn pop(entry: &mut Entry, side: Side, count: usize, thresholds: &Thresholds) -> Applied {
     let len = super::list(entry).len();
     if count >= len {
         let mut applied = Applied::counted(len);
@@ -179,15 +222,16 @@ fn pop(entry: &mut Entry, side: Side, count: usize) -> Applied {
         packed::pop(entry, side, count);
     } else {
         chunked_mut(entry).pop(side, count);
-        pack_again(entry);
+        shrink(entry, thresholds);
     }
     Applied::counted(count)
 }
 
-fn set(entry: &mut Entry, index: usize, element: &[u8]) -> usize {
+fn set(entry: &mut Entry, index: usize, element: &[u8], thresholds: &Thresholds) -> usize {
     if index >= super::list(entry).len() {
         return 0;
     }
+    grow(entry, &[element], thresholds);
     if entry.kind() == PACKED {
         if packed::set(entry, index, Scalar::of(element)) {
             return 1;
@@ -195,14 +239,18 @@ fn set(entry: &mut Entry, index: usize, element: &[u8]) -> usize {
         unpack(entry);
     }
     chunked_mut(entry).set(index, element);
+    if super::form(entry) == Form::Large {
+        shrink(entry, thresholds);
+    }
     1
 }
 
-fn insert(entry: &mut Entry, index: usize, element: &[u8]) -> usize {
+fn insert(entry: &mut Entry, index: usize, element: &[u8], thresholds: &Thresholds) -> usize {
     let len = super::list(entry).len();
     if index > len {
         return len;
     }
+    grow(entry, &[element], thresholds);
     if entry.kind() == PACKED {
         if packed::insert(entry, index, Scalar::of(element)) {
             return len + 1;
@@ -213,7 +261,7 @@ fn insert(entry: &mut Entry, index: usize, element: &[u8]) -> usize {
     len + 1
 }
 
-fn remove(entry: &mut Entry, side: Side, count: usize, element: &[u8]) -> Applied {
+fn remove(entry: &mut Entry, side: Side, count: usize, element: &[u8], thresholds: &Thresholds) -> Applied {
     let mut applied = Applied::default();
     if entry.kind() == PACKED {
         let (list, value) = (Packed::new(entry.body()), Scalar::of(element));
@@ -235,7 +283,7 @@ fn remove(entry: &mut Entry, side: Side, count: usize, element: &[u8]) -> Applie
     applied.count = list.remove(side, count, element);
     match list.is_empty() {
         true => applied.set_emptied(true),
-        false => pack_again(entry),
+        false => shrink(entry, thresholds),
     }
     applied
 }

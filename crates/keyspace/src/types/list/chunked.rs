@@ -5,11 +5,11 @@
 //! is wanted, the next sealed chunk is opened. An element inside is found by the counts of the chunks, which lie side
 //! by side. A linked list of chunks, as Redis has, was rejected: to find an element, each of them would be fetched.
 
-use super::Side;
 use super::items::{plain_items, plain_offset, visit_plain};
 use super::open::{self, Open};
 use super::packed;
 use super::sealed::Sealed;
+use super::{Form, Side};
 use crate::storage::Scalar;
 use crate::storage::item::{Item, item_len, write_item};
 use crate::storage::size_class::size_class;
@@ -29,6 +29,8 @@ pub struct ChunkedList {
     right: Open,
     inner: VecDeque<Sealed>,
     len: usize,
+    /// Reported as a large list. Otherwise it is one that is only too large for us to pack.
+    is_large: bool,
     /// The last chunk that should be packed could not be: the next ones need not reserve room for it.
     is_incompressible: bool,
 }
@@ -41,6 +43,21 @@ enum Place {
 }
 
 impl ChunkedList {
+    /// The encoding that Redis would use.
+    pub(super) fn form(&self) -> Form {
+        if self.is_large { Form::Large } else { Form::Small }
+    }
+
+    pub(super) fn set_form(&mut self, form: Form) {
+        self.is_large = form == Form::Large;
+    }
+
+    /// True when it has more chunks than a list of so many bytes could have: then they need not be added up.
+    #[inline]
+    pub(super) fn has_many_chunks_for(&self, bytes: usize) -> bool {
+        self.inner.len() > 2 + 4 * bytes / Sealed::BYTES_MAX
+    }
+
     /// How many elements there are.
     #[inline]
     pub fn len(&self) -> usize {
@@ -413,7 +430,7 @@ impl ChunkedList {
 
     /// The body of an entry with the same elements, if they are few.
     pub(super) fn packed_again(&self) -> Option<Vec<u8>> {
-        if !self.inner.is_empty() || self.left.bytes() + self.right.bytes() > packed::BYTES_AGAIN {
+        if self.is_large || !self.inner.is_empty() || self.left.bytes() + self.right.bytes() > packed::BYTES_AGAIN {
             return None;
         }
         Some(packed::body_of(self.len, |body| {
@@ -427,6 +444,12 @@ impl ChunkedList {
     /// The length of its elements as a plain run.
     pub(super) fn plain_bytes(&self) -> usize {
         let sealed: usize = self.inner.iter().map(Sealed::plain_len).sum();
+        self.left.bytes() + sealed + self.right.bytes()
+    }
+
+    /// The length of its elements with a link of one byte each, as nearly all have.
+    pub(super) fn linked_bytes(&self) -> usize {
+        let sealed: usize = self.inner.iter().map(|chunk| chunk.plain_len() + chunk.count()).sum();
         self.left.bytes() + sealed + self.right.bytes()
     }
 

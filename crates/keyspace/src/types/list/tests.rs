@@ -64,9 +64,9 @@ fn push(entry: Option<Entry>, model: &mut Model, side: Side, elements: &[&[u8]])
     }
     let change = Change::Push { side, elements };
     let (entry, applied) = match entry {
-        None => change.create(b"key").unwrap(),
+        None => change.create(b"key", &Thresholds::default()).unwrap(),
         Some(mut entry) => {
-            let applied = change.apply(&mut entry);
+            let applied = change.apply(&mut entry, &Thresholds::default());
             (entry, applied)
         }
     };
@@ -84,7 +84,7 @@ fn step(mut list: Entry, model: &mut Model, random: &mut fastrand::Rng, size: us
     match random.u8(..11) {
         0..5 => {
             let count = if random.u8(..4) == 0 { random.usize(..model.len() + 2) } else { random.usize(..4) };
-            let applied = Change::Pop { side, count }.apply(&mut list);
+            let applied = Change::Pop { side, count }.apply(&mut list, &Thresholds::default());
             let gone = count.min(model.len());
             assert_eq!((applied.count, applied.emptied()), (gone, gone == model.len()));
             match side {
@@ -97,12 +97,15 @@ fn step(mut list: Entry, model: &mut Model, random: &mut fastrand::Rng, size: us
         }
         5..7 => {
             let (index, element) = (random.usize(..model.len()), element(random, size));
-            assert_eq!(Change::Set { index, element: &element }.apply(&mut list).count, 1);
+            assert_eq!(Change::Set { index, element: &element }.apply(&mut list, &Thresholds::default()).count, 1);
             model[index] = element;
         }
         7..9 => {
             let (index, element) = (random.usize(..=model.len()), element(random, size));
-            assert_eq!(Change::Insert { index, element: &element }.apply(&mut list).count, model.len() + 1);
+            assert_eq!(
+                Change::Insert { index, element: &element }.apply(&mut list, &Thresholds::default()).count,
+                model.len() + 1
+            );
             model.insert(index, element);
         }
         _ => {
@@ -111,7 +114,7 @@ fn step(mut list: Entry, model: &mut Model, random: &mut fastrand::Rng, size: us
                 false => element(random, size),
             };
             let count = if random.bool() { usize::MAX } else { random.usize(1..4) };
-            let applied = Change::Remove { side, count, element: &element }.apply(&mut list);
+            let applied = Change::Remove { side, count, element: &element }.apply(&mut list, &Thresholds::default());
             let mut equal: Vec<usize> = (0..model.len()).filter(|at| model[*at] == element).collect();
             if side == Side::Right {
                 equal.reverse();
@@ -177,7 +180,7 @@ fn assert_survives(entry: &Entry, model: &Model, random: &mut fastrand::Rng) {
     assert_is(&read, model, random);
     assert_eq!((read.name(), read.deadline()), (&b"other"[..], Some(5)));
     let copy = entry.clone();
-    Change::Pop { side: Side::Left, count: 1 }.apply(&mut read);
+    Change::Pop { side: Side::Left, count: 1 }.apply(&mut read, &Thresholds::default());
     assert_is(&copy, model, random);
 }
 
@@ -239,7 +242,7 @@ fn a_list_that_has_become_small_is_packed_again() {
     let elements: Vec<&[u8]> = elements.iter().map(Vec::as_slice).collect();
     let mut entry = push(None, &mut Model::new(), Side::Right, &elements).unwrap();
     assert!(entry.object().is_some());
-    Change::Pop { side: Side::Left, count: 995 }.apply(&mut entry);
+    Change::Pop { side: Side::Left, count: 995 }.apply(&mut entry, &Thresholds::default());
     assert!(entry.object().is_none());
     assert_eq!(elements_of(list(&entry), 0..5, Side::Left), elements[995..]);
 }
@@ -278,13 +281,84 @@ fn what_does_not_fit_changes_nothing() {
         Change::Pop { side: Side::Right, count: 0 },
     ] {
         let mut list = entry();
-        assert!(!change.apply(&mut list).emptied());
+        assert!(!change.apply(&mut list, &Thresholds::default()).emptied());
         assert_eq!(elements_of(super::list(&list), 0..9, Side::Left), [b"a", b"b"], "{change:?}");
     }
-    assert!(Change::Set { index: 0, element: b"x" }.create(b"k").is_none());
+    assert!(Change::Set { index: 0, element: b"x" }.create(b"k", &Thresholds::default()).is_none());
 }
 
 #[test]
 fn a_list_takes_no_more_room_in_its_entry_than_others_do() {
     assert!(size_of::<ChunkedList>() <= size_of::<crate::types::sorted_set::SortedSet>());
+}
+
+#[test]
+fn forms_change_where_redis_changes_them() {
+    let counted = Thresholds { small_size_max: 3 };
+    let make = |elements: &[&[u8]], thresholds: &Thresholds| {
+        Change::Push { side: Side::Right, elements }.create(b"k", thresholds).unwrap().0
+    };
+    let encoding = |entry: &Entry| (TYPE.encoding)(entry);
+    let mut entry = make(&[b"a", b"b", b"c"], &counted);
+    assert_eq!(encoding(&entry), "listpack");
+    Change::Push { side: Side::Left, elements: &[b"d"] }.apply(&mut entry, &counted);
+    assert_eq!(encoding(&entry), "quicklist");
+    // It becomes small again at half the limit.
+    Change::Pop { side: Side::Right, count: 2 }.apply(&mut entry, &counted);
+    assert_eq!(encoding(&entry), "quicklist");
+    let mut removed = entry.clone();
+    Change::Pop { side: Side::Right, count: 1 }.apply(&mut entry, &counted);
+    assert_eq!((encoding(&entry), entry.kind()), ("listpack", PACKED));
+    Change::Remove { side: Side::Left, count: 1, element: b"d" }.apply(&mut removed, &counted);
+    assert_eq!(encoding(&removed), "listpack");
+    // A list that is full becomes large when an element is replaced, as in Redis.
+    let mut full = make(&[b"a", b"b", b"c"], &counted);
+    Change::Set { index: 0, element: b"x" }.apply(&mut full, &counted);
+    assert_eq!(encoding(&full), "quicklist");
+    let mut inserted = make(&[b"a", b"b", b"c"], &counted);
+    Change::Insert { index: 1, element: b"x" }.apply(&mut inserted, &counted);
+    assert_eq!(encoding(&inserted), "quicklist");
+    assert_eq!(elements_of(list(&inserted), 0..9, Side::Left), [b"a", b"x", b"b", b"c"]);
+
+    for (class, bytes_max) in [(-1, 4096), (-2, 8192), (-3, 16_384), (-4, 32_768), (-5, 65_536), (-9, 65_536)] {
+        let thresholds = Thresholds { small_size_max: class };
+        let long = vec![b'x'; bytes_max - EMPTY_BYTES];
+        assert_eq!(encoding(&make(&[&long], &thresholds)), "listpack", "{class}");
+        assert_eq!(encoding(&make(&[&long, b"x"], &thresholds)), "quicklist", "{class}");
+        let element = vec![b'x'; 100];
+        let mut entry = make(&[&element], &thresholds);
+        let mut len = 1;
+        while encoding(&entry) == "listpack" {
+            len = Change::Push { side: Side::Right, elements: &[&element] }.apply(&mut entry, &thresholds).count;
+        }
+        assert!((bytes_max / 105..=bytes_max / 100 + 1).contains(&len), "{class}: {len} elements");
+        while encoding(&entry) == "quicklist" {
+            Change::Pop { side: Side::Left, count: 1 }.apply(&mut entry, &thresholds);
+            len -= 1;
+        }
+        assert!((bytes_max / 2 / 105 - 1..=bytes_max / 2 / 100 + 1).contains(&len), "{class}: {len} elements");
+    }
+    let long = vec![b'x'; 9000];
+    assert_eq!(encoding(&make(&[&long], &Thresholds { small_size_max: 100 })), "quicklist");
+}
+
+#[test]
+fn an_image_keeps_the_form() {
+    let counted = Thresholds { small_size_max: 2 };
+    let large = Change::Push { side: Side::Right, elements: &[b"a", b"b", b"c"] }.create(b"k", &counted).unwrap().0;
+    let wide = Thresholds { small_size_max: -5 };
+    let element = vec![b'x'; 20_000];
+    let small = Change::Push { side: Side::Right, elements: &[&element] }.create(b"k", &wide).unwrap().0;
+    for (entry, encoding) in [(large, "quicklist"), (small, "listpack")] {
+        let mut bytes = Vec::new();
+        image::write(&entry, &Shapes::default(), &mut bytes);
+        image::check(&mut Reader::new(&bytes)).unwrap();
+        let read = image::read(b"k", Reader::new(&bytes), &mut Shapes::default(), None);
+        assert_eq!([(TYPE.encoding)(&entry), (TYPE.encoding)(&read)], [encoding; 2]);
+        // Lists that were written before there was a form.
+        assert_ne!(bytes[0], 0);
+        bytes[0] = 0;
+        let read = image::read(b"k", Reader::new(&bytes), &mut Shapes::default(), None);
+        assert_eq!((TYPE.encoding)(&read), if encoding == "listpack" { "quicklist" } else { "listpack" });
+    }
 }

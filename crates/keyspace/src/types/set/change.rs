@@ -2,7 +2,7 @@
 //! each form is laid out.
 
 use super::packed::{MEMBER_BYTES_MAX, MEMBERS_MAX, fits};
-use super::{INTSET, Intset, MemberTable, PACKED, Packed, TYPE, Thresholds, intset, packed};
+use super::{Form, INTSET, Intset, MemberTable, PACKED, Packed, TYPE, Thresholds, intset, longest, packed, set};
 use crate::encoding::{BadEffect, Reader, put_names};
 use crate::storage::Scalar;
 use crate::storage::scalar::canonical_i64;
@@ -94,53 +94,67 @@ impl<'a> Change<'a> {
     }
 }
 
-/// Creates an entry for a set with these members, and returns how many distinct members it has. The result is the same
-/// as adding them one by one.
+/// Creates an entry for a set with these members, and returns how many distinct members it has. As in Redis, the first
+/// member and how many were given decide with which form the set begins.
 fn create(name: &[u8], members: &[&[u8]], thresholds: &Thresholds) -> (Entry, usize) {
-    let numbers: Option<SmallVec<[i64; 16]>> = members.iter().map(|member| canonical_i64(member)).collect();
-    if let Some(mut numbers) = numbers {
-        numbers.sort_unstable();
-        numbers.dedup();
-        if thresholds.allow_intset(numbers.len()) {
+    let begins_as_intset = thresholds.allow_intset(members.len()) && canonical_i64(members[0]).is_some();
+    if begins_as_intset {
+        let numbers: Option<SmallVec<[i64; 16]>> = members.iter().map(|member| canonical_i64(member)).collect();
+        if let Some(mut numbers) = numbers {
+            numbers.sort_unstable();
+            numbers.dedup();
             return (intset::create(name, &numbers, None), numbers.len());
         }
     }
-    if fits(members.len(), members.iter().map(|member| member.len())) {
+    let longest = longest(members.iter().map(|member| member.len()));
+    // The number of distinct members may be lower than the number given.
+    let may_be_small = begins_as_intset || thresholds.allow_small(members.len(), longest);
+    if may_be_small && thresholds.allow_small(members.len(), longest) && fits(members.len(), longest) {
         return packed::create(name, members.iter().map(|member| Scalar::Bytes(member)), None);
     }
-    let mut table = MemberTable::default();
-    members.iter().for_each(|member| {
-        table.add(member);
-    });
+    let mut table = MemberTable::of(members.iter().map(|member| Scalar::Bytes(member)), Form::Small);
     let added = table.len();
+    if !may_be_small || !thresholds.allow_small(added, longest) {
+        table.set_large();
+    }
     (Entry::with_object(name, Box::new(Object::Set(table)), None), added)
 }
 
 /// Adds a member; returns true when it is new.
 fn add(entry: &mut Entry, member: &[u8], thresholds: &Thresholds) -> bool {
     if entry.kind() == INTSET {
+        let set = Intset::new(entry.body());
         if let Some(number) = canonical_i64(member) {
             let is_new = intset::add(entry, number);
             // IMPORTANT: only for a new number: otherwise Redis does not check the limit.
             if is_new && !thresholds.allow_intset(Intset::new(entry.body()).len()) {
-                leave_intset(entry);
+                make_table(entry, Form::Large);
             }
             return is_new;
         }
-        leave_intset(entry);
+        match thresholds.allow_small(set.len() + 1, member.len().max(set.longest())) {
+            true => leave_intset(entry),
+            false => make_table(entry, Form::Large),
+        }
     }
     if entry.kind() == PACKED {
         let set = Packed::new(entry.body());
         if set.has(Scalar::Bytes(member)) {
             return false;
         }
-        if set.len() < MEMBERS_MAX && member.len() <= MEMBER_BYTES_MAX {
+        let is_small = thresholds.allow_small(set.len() + 1, member.len());
+        if is_small && set.len() < MEMBERS_MAX && member.len() <= MEMBER_BYTES_MAX {
             packed::add(entry, member);
             return true;
         }
-        unpack(entry);
+        make_table(entry, if is_small { Form::Small } else { Form::Large });
     }
-    table_mut(entry).add(member)
+    let table = table_mut(entry);
+    let is_new = table.add(member);
+    if is_new && !thresholds.allow_small(table.len(), member.len()) {
+        table.set_large();
+    }
+    is_new
 }
 
 fn remove(entry: &mut Entry, members: &[&[u8]]) -> Applied {
@@ -179,26 +193,18 @@ fn table_mut(entry: &mut Entry) -> &mut MemberTable {
     }
 }
 
-/// Turns an intset into a form that counts as a hash table.
+/// Turns an intset into a small set.
 fn leave_intset(entry: &mut Entry) {
     let set = Intset::new(entry.body());
-    if set.len() <= MEMBERS_MAX {
-        let (packed, _) = packed::create(b"", set.iter().map(Scalar::Number), None);
-        entry.set_body(PACKED, packed.body());
-        return;
+    if !fits(set.len(), set.longest()) {
+        return make_table(entry, Form::Small);
     }
-    let mut table = MemberTable::default();
-    for number in set.iter() {
-        Scalar::Number(number).with_bytes(|member| table.add(member));
-    }
-    entry.set_object(Box::new(Object::Set(table)));
+    let (packed, _) = packed::create(b"", set.iter().map(Scalar::Number), None);
+    entry.set_body(PACKED, packed.body());
 }
 
-/// Turns a packed set into a table.
-fn unpack(entry: &mut Entry) {
-    let mut table = MemberTable::default();
-    for member in Packed::new(entry.body()).iter() {
-        member.with_bytes(|member| table.add(member));
-    }
+/// Turns a set that is no table into one, which is reported as that form.
+fn make_table(entry: &mut Entry, form: Form) {
+    let table = MemberTable::of(set(entry).iter(), form);
     entry.set_object(Box::new(Object::Set(table)));
 }

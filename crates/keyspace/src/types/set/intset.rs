@@ -8,6 +8,7 @@
 //! The width is that of the widest number that has been in the set, as in Redis.
 
 use super::INTSET;
+use crate::storage::Scalar;
 use crate::types::Entry;
 use std::ops::Range;
 
@@ -65,6 +66,15 @@ impl<'a> Intset<'a> {
             }
         }
         Err(low)
+    }
+
+    /// How many digits, with the sign, the longest number has.
+    pub(super) fn longest(&self) -> usize {
+        match self.len() {
+            0 => 0,
+            // The longest is at one of the ends.
+            len => [0, len - 1].map(|index| Scalar::Number(self.get(index)).len()).into_iter().fold(0, usize::max),
+        }
     }
 
     /// All numbers, ascending.

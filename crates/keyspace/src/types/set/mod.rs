@@ -33,7 +33,7 @@ pub static TYPE: ValueType = ValueType {
     is_own: false,
     is_bound: false,
     name_error: |_| None,
-    encoding: |entry| if entry.kind() == INTSET { "intset" } else { "hashtable" },
+    encoding: |entry| form(entry).encoding(),
     elements: |entry, _| set(entry).len(),
     heap_bytes: |object, samples| table_of(object).map_or(0, |table| table.heap_bytes(samples)),
     is_freed_later: |object| table_of(object).is_some_and(|table| table.len() > FREED_AT_ONCE_MAX),
@@ -46,10 +46,42 @@ pub static TYPE: ValueType = ValueType {
     digest: image::digest,
 };
 
-/// When a set of integers becomes a hash table.
+/// When a set of integers, or a small one, becomes a hash table.
 #[derive(Clone, Copy, Debug)]
 pub struct Thresholds {
     pub intset_entries_max: usize,
+    pub small_entries_max: usize,
+    pub small_value_bytes_max: usize,
+}
+
+/// The encoding that Redis would use for a set, for OBJECT ENCODING. How a small set lies in memory is another question:
+/// see [`MemberTable::form`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    Intset,
+    /// Few and short members.
+    Small,
+    Large,
+}
+
+impl Form {
+    /// Its name in OBJECT ENCODING.
+    pub fn encoding(self) -> &'static str {
+        match self {
+            Form::Intset => "intset",
+            Form::Small => "listpack",
+            Form::Large => "hashtable",
+        }
+    }
+}
+
+/// The form of the set in an entry.
+fn form(entry: &Entry) -> Form {
+    match (entry.kind(), entry.object()) {
+        (INTSET, _) => Form::Intset,
+        (_, Some(Object::Set(table))) => table.form(),
+        _ => Form::Small,
+    }
 }
 
 /// The most members of an intset, whatever the setting says: each insertion or removal moves those after it, which are
@@ -61,11 +93,47 @@ impl Thresholds {
     pub fn allow_intset(&self, members: usize) -> bool {
         members <= self.intset_entries_max.min(INTSET_MEMBERS_MAX)
     }
+
+    /// True when a set of that many members, the longest of which has so many bytes, may be small.
+    pub fn allow_small(&self, members: usize, longest: usize) -> bool {
+        members <= self.small_entries_max && longest <= self.small_value_bytes_max
+    }
+
+    /// The form of a set to which these members, all distinct, were added one by one. Too many integers make a hash
+    /// table, even if a small set may have as many.
+    pub fn grown_form(&self, members: &[Scalar<'_>]) -> Form {
+        let integers = members.iter().take_while(|member| whole(**member).is_some()).count();
+        match integers == members.len() {
+            _ if !self.allow_intset(integers) => Form::Large,
+            true => Form::Intset,
+            false => self.mixed_form(members),
+        }
+    }
+
+    /// The form of a set that was made of these members, all distinct, at once.
+    pub fn form_at_once(&self, members: &[Scalar<'_>]) -> Form {
+        match self.allow_intset(members.len()) && members.iter().all(|member| whole(*member).is_some()) {
+            true => Form::Intset,
+            false => self.mixed_form(members),
+        }
+    }
+
+    fn mixed_form(&self, members: &[Scalar<'_>]) -> Form {
+        match self.allow_small(members.len(), longest(members.iter().map(|member| member.len()))) {
+            true => Form::Small,
+            false => Form::Large,
+        }
+    }
+}
+
+/// The greatest of these lengths.
+fn longest(lengths: impl Iterator<Item = usize>) -> usize {
+    lengths.max().unwrap_or(0)
 }
 
 impl Default for Thresholds {
     fn default() -> Thresholds {
-        Thresholds { intset_entries_max: 512 }
+        Thresholds { intset_entries_max: 512, small_entries_max: 128, small_value_bytes_max: 64 }
     }
 }
 
@@ -142,10 +210,12 @@ impl<'a> SetRef<'a> {
     }
 
     /// Visits members from `cursor` on, as [`Table::scan`](crate::storage::table::Table::scan) does. A set that is not
-    /// a table is visited whole.
+    /// [large](Form::Large) is visited whole.
     pub fn scan(&self, cursor: u32, count: usize, mut visit: impl FnMut(Scalar<'_>)) -> Option<u32> {
         match self {
-            SetRef::Table(table) => table.scan(cursor, count, |member| visit(Scalar::Bytes(member))),
+            SetRef::Table(table) if table.form() == Form::Large => {
+                table.scan(cursor, count, |member| visit(Scalar::Bytes(member)))
+            }
             _ => {
                 self.iter().for_each(visit);
                 None

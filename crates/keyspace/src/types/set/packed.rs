@@ -5,7 +5,7 @@
 //!    member member …      in the order in which they came
 //! ```
 //! A member is one item: see `storage::item`. Each member has one encoding, so it is searched for as the bytes of its
-//! item. OBJECT ENCODING reports a hash table, which Redis 7.0 would use.
+//! item. OBJECT ENCODING reports a listpack. A small set that is not packed is a table whose form is `Form::Small`.
 
 use super::PACKED;
 use crate::storage::Scalar;
@@ -89,9 +89,9 @@ impl<'a> Iterator for PackedMembers<'a> {
     }
 }
 
-/// True when a set of `count` members of these lengths may be packed.
-pub(super) fn fits(count: usize, mut lengths: impl Iterator<Item = usize>) -> bool {
-    count <= MEMBERS_MAX && lengths.all(|length| length <= MEMBER_BYTES_MAX)
+/// True when a set of `count` members, the longest of which has so many bytes, can be packed.
+pub(super) fn fits(count: usize, longest: usize) -> bool {
+    count <= MEMBERS_MAX && longest <= MEMBER_BYTES_MAX
 }
 
 /// Creates an entry with these members, which [fit](fits), each once; returns how many it has.

@@ -1,17 +1,21 @@
-//! A large set: a hash table of members. Knows names; refuses to know commands.
+//! A set that is too large to be packed: a hash table of members. Knows names; refuses to know commands.
 //!
 //! A slot of the table is 24 bytes and has the member inline, unless it is long: about 40 bytes per member, and one
 //! cache miss to find it. A slot with only a pointer would save 10 bytes for members of 32 bytes and more, and cost a
 //! second miss and an allocation for all others.
 
+use super::Form;
 use crate::storage::NameHash;
+use crate::storage::Scalar;
 use crate::storage::segmented::Segmented;
 use crate::storage::size_class::size_class;
 
-/// A large set.
+/// A set as a table.
 #[derive(Default, Clone)]
 pub struct MemberTable {
     members: Segmented<Slot>,
+    /// Small by the settings, but too large for us to pack.
+    is_small: bool,
 }
 
 /// The longest member that is inline in its slot.
@@ -47,6 +51,28 @@ fn hash_of(slot: &Slot) -> NameHash {
 }
 
 impl MemberTable {
+    /// A table of these members, which is reported as that form.
+    pub fn of<'m>(members: impl Iterator<Item = Scalar<'m>>, form: Form) -> MemberTable {
+        let mut table = MemberTable { is_small: form == Form::Small, ..MemberTable::default() };
+        members.for_each(|member| {
+            member.with_bytes(|member| table.add(member));
+        });
+        table
+    }
+
+    /// The form that Redis would use, small or large. A set never returns to a smaller form.
+    pub fn form(&self) -> Form {
+        match self.is_small {
+            true => Form::Small,
+            false => Form::Large,
+        }
+    }
+
+    /// From now on the set is reported as a large one.
+    pub(super) fn set_large(&mut self) {
+        self.is_small = false;
+    }
+
     /// How many members there are.
     #[inline]
     pub fn len(&self) -> usize {

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 type Model = BTreeSet<Vec<u8>>;
 
 fn limit(intset_entries_max: usize) -> Thresholds {
-    Thresholds { intset_entries_max }
+    Thresholds { intset_entries_max, ..Thresholds::default() }
 }
 
 /// Whole numbers of all widths, texts that are nearly numbers, short and long texts.
@@ -62,7 +62,9 @@ fn random_changes_agree_with_a_plain_set() {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut kinds = BTreeSet::new();
     for round in 0..400 {
-        let (thresholds, range) = (limit([0, 4, 512][round % 3]), [5, 30, 600][round / 3 % 3]);
+        let (mut thresholds, range) = (limit([0, 4, 512][round % 3]), [5, 30, 600][round / 3 % 3]);
+        thresholds.small_entries_max = [128, 10, 0, 300][round % 4];
+        thresholds.small_value_bytes_max = [64, 200][round % 2];
         let numbers_only = round % 2 == 0;
         let pick = |random: &mut fastrand::Rng| match numbers_only && random.u8(..50) > 0 {
             true => (i64::from(random.u32(..range)) - 3).to_string().into_bytes(),
@@ -76,12 +78,13 @@ fn random_changes_agree_with_a_plain_set() {
         for _ in 0..random.usize(..200) {
             let changed: Vec<Vec<u8>> = (0..random.usize(1..4)).map(|_| pick(&mut random)).collect();
             let names: Vec<&[u8]> = changed.iter().map(Vec::as_slice).collect();
-            let was_intset = entry.kind() == INTSET;
+            let was = form(&entry);
             if random.u8(..5) > 1 {
                 let applied = Change::Add { members: &names }.apply(&mut entry, &thresholds);
                 let added = changed.iter().filter(|member| model.insert(member.to_vec())).count();
                 assert_eq!(applied, Applied::counted(added), "seed {seed}");
-                assert!(was_intset || entry.kind() != INTSET, "a table never becomes an intset");
+                assert!(was != Form::Large || form(&entry) == Form::Large, "a set never returns to a smaller form");
+                assert!(was == Form::Intset || form(&entry) != Form::Intset, "a set never returns to a smaller form");
             } else {
                 let applied = Change::Remove { members: &names }.apply(&mut entry, &thresholds);
                 let removed = changed.iter().filter(|member| model.remove(*member)).count();
@@ -92,18 +95,21 @@ fn random_changes_agree_with_a_plain_set() {
             }
             let is_all_numbers = model.iter().all(|member| canonical_i64(member).is_some());
             assert!(entry.kind() != INTSET || is_all_numbers && thresholds.allow_intset(model.len()));
+            let longest = longest(model.iter().map(Vec::len));
+            assert!(form(&entry) != Form::Small || thresholds.allow_small(model.len(), longest), "seed {seed}");
         }
         if model.is_empty() {
             continue;
         }
-        kinds.insert(format!("{:?}", entry.kind()));
+        kinds.insert(format!("{:?} {:?}", entry.kind(), form(&entry)));
         let expected: Vec<Vec<u8>> = model.iter().cloned().collect();
         assert_eq!(members(set(&entry), &mut random), expected, "seed {seed}");
         assert_eq!(members(set(&entry.clone()), &mut random), expected, "seed {seed}");
         let again = read(&image_of_entry(&entry));
-        assert_eq!((again.kind(), members(set(&again), &mut random)), (entry.kind(), expected), "seed {seed}");
+        let again = (again.kind(), form(&again), members(set(&again), &mut random));
+        assert_eq!(again, (entry.kind(), form(&entry), expected), "seed {seed}");
     }
-    assert_eq!(kinds.len(), 3, "every form was met");
+    assert_eq!(kinds.len(), 4, "every form was met: {kinds:?}");
 }
 
 #[test]
@@ -127,15 +133,15 @@ fn a_large_set_grows_and_shrinks() {
 
 #[test]
 fn forms_change_where_redis_changes_them() {
-    let thresholds = limit(3);
+    let thresholds = Thresholds { intset_entries_max: 3, small_entries_max: 40, small_value_bytes_max: 70 };
     let add = |entry: &mut Entry, member: &[u8]| Change::Add { members: &[member] }.apply(entry, &thresholds).count;
-    let (mut entry, _) = Change::Add { members: &[b"1", b"2", b"3", b"2"] }.create(b"k", &thresholds).unwrap();
+    let (mut entry, _) = Change::Add { members: &[b"1", b"2", b"3", b"2"] }.create(b"k", &limit(4)).unwrap();
     assert_eq!(entry.kind(), INTSET);
     // A limit that has become lower acts when a number is added, not before.
     assert_eq!(Change::Add { members: &[b"3"] }.apply(&mut entry, &limit(1)).count, 0);
     assert_eq!((TYPE.encoding)(&entry), "intset");
     assert_eq!(add(&mut entry, b"4"), 1);
-    assert_eq!(((TYPE.encoding)(&entry), entry.kind()), ("hashtable", PACKED));
+    assert_eq!((TYPE.encoding)(&entry), "hashtable");
     // It stays one.
     Change::Remove { members: &[b"4", b"3"] }.apply(&mut entry, &thresholds);
     assert_eq!((TYPE.encoding)(&entry), "hashtable");
@@ -156,9 +162,28 @@ fn forms_change_where_redis_changes_them() {
         assert_eq!(entry.kind() == INTSET, is_number, "{}", text.escape_ascii());
     }
     let (mut entry, _) = Change::Add { members: &[b"a"] }.create(b"k", &thresholds).unwrap();
-    assert_eq!(entry.kind(), PACKED);
+    assert_eq!(((TYPE.encoding)(&entry), entry.kind()), ("listpack", PACKED));
     assert_eq!(add(&mut entry, &[b'x'; 65]), 1);
-    assert!(entry.object().is_some(), "a long member makes a table");
+    assert!(entry.object().is_some(), "a member that is too long to be packed makes a table");
+    assert_eq!((TYPE.encoding)(&entry), "listpack");
+    for number in 1..=38 {
+        assert_eq!(((TYPE.encoding)(&entry), add(&mut entry, format!("m{number}").as_bytes())), ("listpack", 1));
+    }
+    let mut long = entry.clone();
+    assert_eq!((add(&mut entry, b"m1"), (TYPE.encoding)(&entry)), (0, "listpack"));
+    assert_eq!((add(&mut entry, b"last"), (TYPE.encoding)(&entry)), (1, "hashtable"));
+    Change::Remove { members: &[b"m1"] }.apply(&mut long, &thresholds);
+    assert_eq!((add(&mut long, &[b'x'; 71]), (TYPE.encoding)(&long)), (1, "hashtable"));
+
+    // An intset and a text: both have to fit.
+    for (number, text, encoding) in [(&b"1"[..], &b"a"[..], "listpack"), (b"1", &[b'a'; 71], "hashtable")] {
+        let (mut entry, _) = Change::Add { members: &[number] }.create(b"k", &thresholds).unwrap();
+        assert_eq!((add(&mut entry, text), (TYPE.encoding)(&entry)), (1, encoding));
+    }
+    let few_digits = Thresholds { small_value_bytes_max: 4, ..thresholds };
+    let (mut entry, _) = Change::Add { members: &[b"-1234", b"5"] }.create(b"k", &few_digits).unwrap();
+    assert_eq!(Change::Add { members: &[b"a"] }.apply(&mut entry, &few_digits).count, 1);
+    assert_eq!((TYPE.encoding)(&entry), "hashtable");
 }
 
 #[test]
@@ -228,8 +253,9 @@ fn hostile_images_make_good_sets_or_none() {
     let mut long = vec![1, 1, 70];
     long.extend([b'x'; 70]);
     assert_eq!(shown(&long).0, Kind::OBJECT);
+    assert_eq!(shown(b"\x03\x02\x01a\x01a"), (Kind::OBJECT, strings(&["a"])));
     for bad in
-        [&b""[..], b"\x00", b"\x00\x00", b"\x01\x00", b"\x02\x00", b"\x03\x01\x01a", b"\x01\x02\x01a", b"\x00\x01"]
+        [&b""[..], b"\x00", b"\x00\x00", b"\x01\x00", b"\x02\x00", b"\x04\x01\x01a", b"\x01\x02\x01a", b"\x00\x01"]
     {
         assert!((TYPE.check_image)(&mut Reader::new(bad)).is_err(), "{bad:?}");
     }
@@ -238,7 +264,7 @@ fn hostile_images_make_good_sets_or_none() {
     for _ in 0..20_000 {
         let mut image: Vec<u8> = (0..random.usize(..40)).map(|_| random.u8(..)).collect();
         if let [form, count, ..] = image.as_mut_slice() {
-            (*form, *count) = (*form % 4, *count % 6);
+            (*form, *count) = (*form % 5, *count % 6);
         }
         let mut reader = Reader::new(&image);
         if (TYPE.check_image)(&mut reader).is_ok() {

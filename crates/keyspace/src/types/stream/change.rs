@@ -1,8 +1,9 @@
 //! The changes of a stream: their definition, application and encoding.
 
 use super::chunk::Field;
-use super::group::{Delivery, Group};
+use super::group::{Delivery, Group, NEVER_ACTIVE};
 use super::id::StreamId;
+use super::idempotency::{Idempotency, Remembered, Retention};
 use super::log::Thresholds;
 use super::{Stream, TYPE};
 use crate::encoding::{BadEffect, Reader, put_bytes, put_number, put_signed};
@@ -44,6 +45,19 @@ pub enum Change<'a> {
     Acknowledge { group: &'a [u8], ids: &'a [StreamId] },
     /// The group has read up to that id, by XCLAIM.
     Advance { group: &'a [u8], last: StreamId },
+    /// The consumer was seen at that time and got nothing new; these entries were delivered to it again.
+    See { group: &'a [u8], consumer: &'a [u8], at_ms: i64, deliveries: &'a [Delivery] },
+    /// These entries are now pending for no consumer, in this order behind those that were released before. Their times
+    /// are 0.
+    Release { group: &'a [u8], deliveries: &'a [Delivery] },
+    /// How long and how many ids of producers are kept. If that differs, all are forgotten.
+    Configure { retention: Retention },
+    /// A producer has added an entry with this id. Ids are kept as configured.
+    Remember { remembered: Remembered<'a> },
+    /// A producer has used an id again.
+    Duplicate,
+    /// The group keeps its pending entries in the order in which they can be claimed. Changes nothing that can be seen.
+    Order { group: &'a [u8] },
 }
 
 /// The first byte of an encoded change. IMPORTANT: append only; journals on disk hold these numbers.
@@ -61,6 +75,12 @@ mod tag {
     pub(super) const CLAIM: u8 = 11;
     pub(super) const ACKNOWLEDGE: u8 = 12;
     pub(super) const ADVANCE: u8 = 13;
+    pub(super) const SEE: u8 = 14;
+    pub(super) const RELEASE: u8 = 15;
+    pub(super) const ORDER: u8 = 16;
+    pub(super) const CONFIGURE: u8 = 17;
+    pub(super) const REMEMBER: u8 = 18;
+    pub(super) const DUPLICATE: u8 = 19;
 }
 
 pub(super) fn put_id(id: StreamId, out: &mut Vec<u8>) {
@@ -91,6 +111,49 @@ fn ids(reader: &mut Reader<'_>, out: &mut Vec<StreamId>) -> Result<(), BadEffect
         out.push(StreamId { ms, seq: reader.number()? });
     }
     Ok(())
+}
+
+/// Encodes who gets entries and when, and the entries.
+fn put_deliveries(group: &[u8], consumer: &[u8], at_ms: i64, deliveries: &[Delivery], out: &mut Vec<u8>) {
+    put_bytes(group, out);
+    put_bytes(consumer, out);
+    put_signed(at_ms, out);
+    put_ids(deliveries.iter().map(|delivery| &delivery.id), out);
+    for delivery in deliveries {
+        // It is usually the time of the change.
+        put_signed(delivery.delivered_ms.wrapping_sub(at_ms), out);
+        put_number(delivery.deliveries, out);
+    }
+}
+
+fn deliveries(reader: &mut Reader<'_>, at_ms: i64, lists: &mut Lists<'_>) -> Result<(), BadEffect> {
+    ids(reader, &mut lists.ids)?;
+    lists.deliveries.clear();
+    for id in &lists.ids {
+        let delivered_ms = at_ms.wrapping_add(reader.signed()?);
+        lists.deliveries.push(Delivery { id: *id, delivered_ms, deliveries: reader.number()? });
+    }
+    Ok(())
+}
+
+pub(super) fn put_retention(retention: Retention, out: &mut Vec<u8>) {
+    put_number(retention.duration_ms, out);
+    put_number(retention.ids_max, out);
+}
+
+pub(super) fn retention(reader: &mut Reader<'_>) -> Result<Retention, BadEffect> {
+    Ok(Retention { duration_ms: reader.number()?, ids_max: reader.number()? })
+}
+
+pub(super) fn put_remembered(remembered: Remembered<'_>, out: &mut Vec<u8>) {
+    put_bytes(remembered.producer, out);
+    put_bytes(remembered.id, out);
+    put_id(remembered.entry, out);
+    put_number(remembered.at_ms, out);
+}
+
+pub(super) fn remembered<'a>(reader: &mut Reader<'a>) -> Result<Remembered<'a>, BadEffect> {
+    Ok(Remembered { producer: reader.bytes()?, id: reader.bytes()?, entry: id(reader)?, at_ms: reader.number()? })
 }
 
 /// Encodes an optional count: 0 when it is not known, else the count plus one.
@@ -167,15 +230,7 @@ impl<'a> Change<'a> {
             }
             Change::Claim { group, consumer, at_ms, deliveries } => {
                 out.push(tag::CLAIM);
-                put_bytes(group, out);
-                put_bytes(consumer, out);
-                put_signed(at_ms, out);
-                put_ids(deliveries.iter().map(|delivery| &delivery.id), out);
-                for delivery in deliveries {
-                    // It is usually the time of the change.
-                    put_signed(delivery.delivered_ms.wrapping_sub(at_ms), out);
-                    put_number(delivery.deliveries, out);
-                }
+                put_deliveries(group, consumer, at_ms, deliveries, out);
             }
             Change::Acknowledge { group, ids } => {
                 out.push(tag::ACKNOWLEDGE);
@@ -187,6 +242,29 @@ impl<'a> Change<'a> {
                 put_bytes(group, out);
                 put_id(last, out);
             }
+            Change::See { group, consumer, at_ms, deliveries } => {
+                out.push(tag::SEE);
+                put_deliveries(group, consumer, at_ms, deliveries, out);
+            }
+            Change::Release { group, deliveries } => {
+                out.push(tag::RELEASE);
+                put_bytes(group, out);
+                put_ids(deliveries.iter().map(|delivery| &delivery.id), out);
+                deliveries.iter().for_each(|delivery| put_number(delivery.deliveries, out));
+            }
+            Change::Order { group } => {
+                out.push(tag::ORDER);
+                put_bytes(group, out);
+            }
+            Change::Configure { retention } => {
+                out.push(tag::CONFIGURE);
+                put_retention(retention, out);
+            }
+            Change::Remember { remembered } => {
+                out.push(tag::REMEMBER);
+                put_remembered(remembered, out);
+            }
+            Change::Duplicate => out.push(tag::DUPLICATE),
         }
     }
 
@@ -228,12 +306,7 @@ impl<'a> Change<'a> {
             }
             tag::CLAIM => {
                 let (group, consumer, at_ms) = (reader.bytes()?, reader.bytes()?, reader.signed()?);
-                ids(reader, &mut lists.ids)?;
-                lists.deliveries.clear();
-                for id in &lists.ids {
-                    let delivered_ms = at_ms.wrapping_add(reader.signed()?);
-                    lists.deliveries.push(Delivery { id: *id, delivered_ms, deliveries: reader.number()? });
-                }
+                deliveries(reader, at_ms, lists)?;
                 Change::Claim { group, consumer, at_ms, deliveries: &lists.deliveries }
             }
             tag::ACKNOWLEDGE => {
@@ -242,6 +315,24 @@ impl<'a> Change<'a> {
                 Change::Acknowledge { group, ids: &lists.ids }
             }
             tag::ADVANCE => Change::Advance { group: reader.bytes()?, last: id(reader)? },
+            tag::SEE => {
+                let (group, consumer, at_ms) = (reader.bytes()?, reader.bytes()?, reader.signed()?);
+                deliveries(reader, at_ms, lists)?;
+                Change::See { group, consumer, at_ms, deliveries: &lists.deliveries }
+            }
+            tag::RELEASE => {
+                let group = reader.bytes()?;
+                ids(reader, &mut lists.ids)?;
+                lists.deliveries.clear();
+                for id in &lists.ids {
+                    lists.deliveries.push(Delivery { id: *id, delivered_ms: 0, deliveries: reader.number()? });
+                }
+                Change::Release { group, deliveries: &lists.deliveries }
+            }
+            tag::ORDER => Change::Order { group: reader.bytes()? },
+            tag::CONFIGURE => Change::Configure { retention: retention(reader)? },
+            tag::REMEMBER => Change::Remember { remembered: remembered(reader)? },
+            tag::DUPLICATE => Change::Duplicate,
             unknown => return Err(BadEffect::UnknownChange(TYPE.tag, unknown)),
         })
     }
@@ -249,10 +340,11 @@ impl<'a> Change<'a> {
     #[inline]
     pub(in crate::types) fn fate(&self) -> Fate {
         match self {
-            // A client that waits for a group must learn that it is removed.
-            Change::Append { .. } | Change::CreateGroup { .. } | Change::DestroyGroup { .. } => {
-                Fate::Gains { replaces: false }
-            }
+            // A client that waits for a group must learn that it is removed, and one that claims, of what is released.
+            Change::Append { .. }
+            | Change::CreateGroup { .. }
+            | Change::DestroyGroup { .. }
+            | Change::Release { .. } => Fate::Gains { replaces: false },
             Change::Trim { .. } | Change::Delete { .. } => Fate::Loses(Cause::Deleted),
             Change::SetId { .. }
             | Change::SetGroup { .. }
@@ -261,7 +353,9 @@ impl<'a> Change<'a> {
             | Change::Deliver { .. }
             | Change::Claim { .. }
             | Change::Acknowledge { .. }
+            | Change::Configure { .. }
             | Change::Advance { .. } => Fate::Amended,
+            Change::See { .. } | Change::Order { .. } | Change::Remember { .. } | Change::Duplicate => Fate::Noted,
         }
     }
 
@@ -277,7 +371,16 @@ impl<'a> Change<'a> {
             Change::DestroyGroup { .. } => "xgroup-destroy",
             Change::CreateConsumer { .. } => "xgroup-createconsumer",
             Change::DeleteConsumer { .. } => "xgroup-delconsumer",
-            Change::Deliver { .. } | Change::Claim { .. } | Change::Acknowledge { .. } | Change::Advance { .. } => "",
+            Change::Deliver { .. }
+            | Change::Claim { .. }
+            | Change::Acknowledge { .. }
+            | Change::Advance { .. }
+            | Change::See { .. }
+            | Change::Release { .. }
+            | Change::Order { .. }
+            | Change::Configure { .. }
+            | Change::Remember { .. }
+            | Change::Duplicate => "",
         }
     }
 
@@ -322,7 +425,7 @@ impl<'a> Change<'a> {
             }),
             Change::DestroyGroup { group } => stream.groups.remove(group).is_some().into(),
             Change::CreateConsumer { group, consumer, at_ms } => {
-                in_group(stream, group, |group| group.create_consumer(consumer, at_ms).into())
+                in_group(stream, group, |group| group.create_consumer(consumer, at_ms, NEVER_ACTIVE).into())
             }
             Change::DeleteConsumer { group, consumer } => {
                 in_group(stream, group, |group| group.delete_consumer(consumer).into())
@@ -330,6 +433,9 @@ impl<'a> Change<'a> {
             Change::Deliver { group, consumer, last, entries_read, at_ms, ids } => in_group(stream, group, |group| {
                 (group.last, group.entries_read) = (last, entries_read);
                 let Some(consumer) = group.see(consumer, at_ms) else { return 0 };
+                if !ids.is_empty() {
+                    group.note_active(consumer, at_ms);
+                }
                 for id in ids {
                     group.deliver(consumer, Delivery { id: *id, delivered_ms: at_ms, deliveries: 1 });
                 }
@@ -337,8 +443,40 @@ impl<'a> Change<'a> {
             }),
             Change::Claim { group, consumer, at_ms, deliveries } => in_group(stream, group, |group| {
                 let Some(consumer) = group.see(consumer, at_ms) else { return 0 };
+                if !deliveries.is_empty() {
+                    group.note_active(consumer, at_ms);
+                }
                 deliveries.iter().for_each(|delivery| group.deliver(consumer, *delivery));
                 deliveries.len()
+            }),
+            Change::See { group, consumer, at_ms, deliveries } => in_group(stream, group, |group| {
+                let Some(consumer) = group.see(consumer, at_ms) else { return 0 };
+                deliveries.iter().for_each(|delivery| group.deliver(consumer, *delivery));
+                deliveries.len()
+            }),
+            Change::Release { group, deliveries } => in_group(stream, group, |group| {
+                deliveries.iter().for_each(|delivery| group.release(delivery.id, delivery.deliveries));
+                deliveries.len()
+            }),
+            Change::Configure { retention } => {
+                stream.idempotency.get_or_insert_with(|| Box::new(Idempotency::new(retention))).configure(retention);
+                0
+            }
+            Change::Remember { remembered } => {
+                if let Some(ids) = &mut stream.idempotency {
+                    ids.remember(remembered);
+                }
+                0
+            }
+            Change::Duplicate => {
+                if let Some(ids) = &mut stream.idempotency {
+                    ids.duplicates += 1;
+                }
+                0
+            }
+            Change::Order { group } => in_group(stream, group, |group| {
+                group.order();
+                0
             }),
             Change::Acknowledge { group, ids } => {
                 in_group(stream, group, |group| ids.iter().filter(|id| group.acknowledge(**id)).count())

@@ -1,11 +1,12 @@
 //! A whole stream: as the bytes in snapshots and effects, as Redis's formats represent it, and as DEBUG DIGEST hashes
 //! it. docs/effect-format.md describes the bytes.
 
-use super::change::{entries_read, id, put_entries_read, put_id};
+use super::change::{entries_read, id, put_entries_read, put_id, put_remembered, put_retention, remembered, retention};
 use super::chunk::{Chunk, EntryRef};
 use super::group::{Delivery, Group};
 use super::id::StreamId;
-use super::{Stream, stream};
+use super::idempotency::Idempotency;
+use super::{Stream, TYPE, stream};
 use crate::digest::Digest;
 use crate::encoding::{BadEffect, Reader, put_bytes, put_number, put_signed};
 use crate::storage::Scalar;
@@ -13,7 +14,13 @@ use crate::types::{Entry, Object, Shapes};
 
 /// Encodings of a stream. IMPORTANT: append only; journals on disk contain these numbers.
 mod form {
+    /// Each consumer was active when it was seen.
     pub(super) const CHUNKS: u8 = 0;
+    pub(super) const ACTIVE: u8 = 1;
+    /// The same, with pending entries of each group that were released.
+    pub(super) const RELEASED: u8 = 2;
+    /// The same, with the ids of producers.
+    pub(super) const IDEMPOTENT: u8 = 3;
 }
 
 pub(super) fn write(entry: &Entry, _: &Shapes, out: &mut Vec<u8>) {
@@ -21,7 +28,15 @@ pub(super) fn write(entry: &Entry, _: &Shapes, out: &mut Vec<u8>) {
 }
 
 fn put(stream: &Stream, out: &mut Vec<u8>) {
-    out.push(form::CHUNKS);
+    let consumers = || stream.groups.values().flat_map(Group::consumers);
+    let has_released = stream.groups.values().any(|group| group.released_len() > 0);
+    let form = match consumers().all(|consumer| consumer.active_ms() == consumer.seen_ms()) {
+        _ if stream.idempotency.is_some() => form::IDEMPOTENT,
+        _ if has_released => form::RELEASED,
+        true => form::CHUNKS,
+        false => form::ACTIVE,
+    };
+    out.push(form);
     put_id(stream.last, out);
     put_id(stream.max_deleted, out);
     put_number(stream.added, out);
@@ -39,6 +54,9 @@ fn put(stream: &Stream, out: &mut Vec<u8>) {
         for consumer in group.consumers() {
             put_bytes(consumer.name(), out);
             put_signed(consumer.seen_ms(), out);
+            if form != form::CHUNKS {
+                put_signed(consumer.active_ms(), out);
+            }
             put_number(consumer.len() as u64, out);
             for id in consumer.pending(..) {
                 let pending = group.get(id).expect("what is pending for a consumer is pending in its group");
@@ -47,7 +65,25 @@ fn put(stream: &Stream, out: &mut Vec<u8>) {
                 put_number(pending.deliveries(), out);
             }
         }
+        if form >= form::RELEASED {
+            put_number(group.released_len() as u64, out);
+            for id in group.released() {
+                put_id(id, out);
+                put_number(group.get(id).map_or(0, |pending| pending.deliveries()), out);
+            }
+        }
     }
+    if let Some(ids) = &stream.idempotency {
+        put_idempotency(ids, out);
+    }
+}
+
+fn put_idempotency(ids: &Idempotency, out: &mut Vec<u8>) {
+    put_retention(ids.retention, out);
+    put_number(ids.remembered().count() as u64, out);
+    ids.remembered().for_each(|remembered| put_remembered(remembered, out));
+    put_number(ids.added, out);
+    put_number(ids.duplicates, out);
 }
 
 pub(super) fn check(reader: &mut Reader<'_>) -> Result<(), BadEffect> {
@@ -60,7 +96,8 @@ pub(super) fn read(name: &[u8], mut image: Reader<'_>, _: &mut Shapes, deadline:
 }
 
 fn take(reader: &mut Reader<'_>) -> Result<Stream, BadEffect> {
-    if reader.byte()? != form::CHUNKS {
+    let form = reader.byte()?;
+    if form > form::IDEMPOTENT {
         return Err(BadEffect::OutOfRange);
     }
     let (last, max_deleted) = (id(reader)?, id(reader)?);
@@ -81,7 +118,8 @@ fn take(reader: &mut Reader<'_>) -> Result<Stream, BadEffect> {
         let (name, mut group) = (reader.bytes()?, Group::new(id(reader)?, entries_read(reader)?));
         for _ in 0..reader.count()? {
             let (consumer, seen_ms) = (reader.bytes()?, reader.signed()?);
-            if !group.create_consumer(consumer, seen_ms) {
+            let active_ms = if form == form::CHUNKS { seen_ms } else { reader.signed()? };
+            if !group.create_consumer(consumer, seen_ms, active_ms) {
                 return Err(BadEffect::OutOfRange);
             }
             let number = group.see(consumer, seen_ms).ok_or(BadEffect::OutOfRange)?;
@@ -93,9 +131,25 @@ fn take(reader: &mut Reader<'_>) -> Result<Stream, BadEffect> {
                 group.deliver(number, Delivery { id, delivered_ms, deliveries });
             }
         }
+        let released = if form >= form::RELEASED { reader.count()? } else { 0 };
+        for _ in 0..released {
+            let (id, deliveries) = (id(reader)?, reader.number()?);
+            if group.get(id).is_some() {
+                return Err(BadEffect::OutOfRange);
+            }
+            group.release(id, deliveries);
+        }
         if stream.groups.insert(name.into(), group).is_some() {
             return Err(BadEffect::OutOfRange);
         }
+    }
+    if form == form::IDEMPOTENT {
+        let mut ids = Idempotency::new(retention(reader)?);
+        for _ in 0..reader.count()? {
+            ids.keep(remembered(reader)?);
+        }
+        (ids.added, ids.duplicates) = (reader.number()?, reader.number()?);
+        stream.idempotency = Some(Box::new(ids));
     }
     Ok(stream)
 }
@@ -124,7 +178,7 @@ pub fn image_of(from: &formats::Stream, out: &mut Vec<u8>) {
         let read = if from.counts.is_some() { group.entries_read } else { stream.entries_up_to(last) };
         let mut to = Group::new(last, read);
         for consumer in &group.consumers {
-            to.create_consumer(&consumer.name, consumer.seen_ms);
+            to.create_consumer(&consumer.name, consumer.seen_ms, consumer.active_ms);
             let Some(number) = to.see(&consumer.name, consumer.seen_ms) else { continue };
             for pending in &consumer.pending {
                 let formats::StreamPending { id, delivered_ms, deliveries } = *pending;
@@ -136,7 +190,17 @@ pub fn image_of(from: &formats::Stream, out: &mut Vec<u8>) {
     put(&stream, out);
 }
 
-/// The stream as Redis's formats represent it.
+/// The stream as Redis's formats represent it, or its image if some of it has no place there: released entries.
+pub(super) fn to_redis_or_image(stream: &Stream) -> formats::Value {
+    if stream.groups.values().all(|group| group.released_len() == 0) {
+        return to_redis(stream);
+    }
+    let mut image = Vec::new();
+    put(stream, &mut image);
+    formats::Value::Own(formats::OwnValue { tag: TYPE.tag, image })
+}
+
+/// The stream as Redis's formats represent it, without released entries.
 pub fn to_redis(stream: &Stream) -> formats::Value {
     let from_id = |id: StreamId| (id.ms, id.seq);
     let nodes = stream.log.chunks().map(|chunk| {
@@ -179,7 +243,12 @@ fn to_redis_consumer(group: &Group, consumer: &super::Consumer) -> formats::Stre
         let (delivered_ms, deliveries) = (pending.delivered_ms, pending.deliveries());
         formats::StreamPending { id: (id.ms, id.seq), delivered_ms, deliveries }
     });
-    formats::StreamConsumer { name: consumer.name().to_vec(), seen_ms: consumer.seen_ms(), pending: pending.collect() }
+    formats::StreamConsumer {
+        name: consumer.name().to_vec(),
+        seen_ms: consumer.seen_ms(),
+        active_ms: consumer.active_ms(),
+        pending: pending.collect(),
+    }
 }
 
 fn push_entry(writer: &mut formats::NodeWriter, entry: &EntryRef<'_>) {

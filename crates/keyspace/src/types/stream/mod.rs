@@ -8,19 +8,22 @@ mod change;
 mod chunk;
 mod group;
 mod id;
+mod idempotency;
 mod image;
 mod log;
 mod node_bytes;
+mod order;
 mod radix;
 mod trim;
 
 pub use change::Change;
 pub use chunk::{EntryRef, Field, Fields};
-pub use group::{Consumer, Delivery, Group, Pending};
+pub use group::{Consumer, DELIVERIES_MAX, Delivery, Group, NEVER_ACTIVE, Pending};
 pub use id::StreamId;
+pub use idempotency::{Idempotency, Remembered, Retention};
 pub use image::{image_of, to_redis};
 pub use log::{CHUNK_BYTES_MAX, Thresholds};
-pub use trim::{Keep, Trimmed, Trimming};
+pub use trim::{Keep, References, Trimmed, Trimming};
 
 use super::{Entry, Object, ValueType};
 use log::EntryLog;
@@ -49,7 +52,7 @@ pub static TYPE: ValueType = ValueType {
     read_image: image::read,
     release: None,
     element_expiry: None,
-    to_redis: |entry, _, _| to_redis(stream(entry)),
+    to_redis: |entry, _, _| image::to_redis_or_image(stream(entry)),
     digest: image::digest,
 };
 
@@ -83,6 +86,8 @@ pub struct Stream {
     /// How many entries were ever added.
     added: u64,
     groups: BTreeMap<Box<[u8]>, Group>,
+    /// `None` unless producers use ids of their own.
+    idempotency: Option<Box<Idempotency>>,
 }
 
 impl Stream {
@@ -163,15 +168,26 @@ impl Stream {
         self.groups.get(name)
     }
 
+    /// The ids that producers have used, if they do.
+    pub fn idempotency(&self) -> Option<&Idempotency> {
+        self.idempotency.as_deref()
+    }
+
     /// The groups in the order of their names.
     pub fn groups(&self) -> impl ExactSizeIterator<Item = (&[u8], &Group)> {
         self.groups.iter().map(|(name, group)| (&**name, group))
     }
 
-    /// The number of entries that a group has read once it has read that one.
-    pub fn entries_read(&self, before: Option<u64>, id: StreamId) -> Option<u64> {
+    /// True when a group has not read an entry of that id yet, or it is pending there.
+    pub fn is_referenced(&self, id: StreamId) -> bool {
+        self.groups.values().any(|group| group.last < id || group.get(id).is_some())
+    }
+
+    /// The number of entries that a group has read once it has read the entry `id`, after the entry `last` up to which
+    /// it had read `before` entries. Counting goes on where nothing between the two can have been removed.
+    pub fn entries_read(&self, before: Option<u64>, last: StreamId, id: StreamId) -> Option<u64> {
         match before {
-            Some(before) if !self.has_gaps_from(id) => Some(before + 1),
+            Some(before) if last >= self.first && !self.has_gaps_from(last) => Some(before + 1),
             before if self.added == 0 => before,
             _ => self.entries_up_to(id),
         }
@@ -180,7 +196,9 @@ impl Stream {
     /// The number of entries that a group has not read yet, if it is known.
     pub fn lag(&self, group: &Group) -> Option<i64> {
         let read = match group.entries_read {
-            _ if self.added == 0 => return Some(0),
+            _ if self.len == 0 => return Some(0),
+            // All that is left lies ahead, and nothing in it was removed.
+            _ if group.last < self.first && self.max_deleted < self.first => return Some(self.len as i64),
             Some(read) if !self.has_gaps_from(group.last) => read,
             _ => self.entries_up_to(group.last)?,
         };
@@ -239,6 +257,7 @@ impl Stream {
     fn heap_bytes(&self, samples: usize) -> usize {
         let groups = self.groups.iter();
         self.log.heap_bytes(samples)
+            + self.idempotency.as_ref().map_or(0, |ids| ids.heap_bytes())
             + groups.map(|(name, group)| name.len() + size_of::<Group>() + group.heap_bytes()).sum::<usize>()
     }
 }

@@ -118,8 +118,12 @@ fn a_stream_is_what_its_changes_say() {
                 }
                 1 => {
                     let count = random.below(model.entries.len() + 5) as u64;
-                    let trimming =
-                        Trimming { keep: Keep::Newest(count), is_approximate: random.below(2) == 0, limit: 0 };
+                    let trimming = Trimming {
+                        keep: Keep::Newest(count),
+                        is_approximate: random.below(2) == 0,
+                        limit: 0,
+                        references: References::Keep,
+                    };
                     if let Some(Trimmed { upto, count: gone }) = stream(&entry).trimmed(&trimming) {
                         assert_eq!(make(&mut entry, Change::Trim { upto }, &thresholds) as u64, gone);
                         model.entries.retain(|id, _| *id > upto);
@@ -206,8 +210,17 @@ fn an_entry_is_pending_for_one_consumer() {
     assert_eq!((pending_of(&entry, b"c1"), pending_of(&entry, b"c2")), (vec![1], vec![2, 3]));
     let group = stream(&entry).group(b"g").unwrap();
     let pending = group.get(StreamId::new(2, 0)).unwrap();
-    assert_eq!((pending.delivered_ms, pending.deliveries(), group.consumer_of(pending).name()), (2500, 7, &b"c2"[..]));
-    assert_eq!(group.consumer(b"c2").unwrap().seen_ms(), 3000);
+    assert_eq!((pending.delivered_ms, pending.deliveries(), group.owner_of(pending)), (2500, 7, &b"c2"[..]));
+    let times = |entry: &Entry| {
+        let c2 = stream(entry).group(b"g").unwrap().consumer(b"c2").unwrap();
+        (c2.seen_ms(), c2.active_ms())
+    };
+    assert_eq!(times(&entry), (3000, 3000));
+    make(&mut entry, Change::See { group: b"g", consumer: b"c2", at_ms: 3500, deliveries: &[] }, &thresholds);
+    assert_eq!(times(&entry), (3500, 3000), "it was seen and got nothing");
+    make(&mut entry, Change::CreateConsumer { group: b"g", consumer: b"c9", at_ms: 4 }, &thresholds);
+    assert_eq!(stream(&entry).group(b"g").unwrap().consumer(b"c9").unwrap().active_ms(), NEVER_ACTIVE);
+    make(&mut entry, Change::DeleteConsumer { group: b"g", consumer: b"c9" }, &thresholds);
 
     let ids = [StreamId::new(2, 0), StreamId::new(2, 0), StreamId::new(8, 0)];
     assert_eq!(make(&mut entry, Change::Acknowledge { group: b"g", ids: &ids }, &thresholds), 1);
@@ -277,8 +290,10 @@ fn a_lag_is_known_where_nothing_is_missing() {
     let change = Change::SetGroup { group: b"g", last: StreamId::new(9, 0), entries_read: None };
     make(&mut entry, change, &thresholds);
     assert_eq!(lag(&entry), Some(0), "it has read up to the end");
-    assert_eq!(stream(&entry).entries_read(Some(2), StreamId::new(7, 0)), Some(3), "nothing is missing behind it");
-    assert_eq!(stream(&entry).entries_read(Some(2), StreamId::new(5, 0)), None);
+    let read = |last, id| stream(&entry).entries_read(Some(2), StreamId::new(last, 0), StreamId::new(id, 0));
+    assert_eq!(read(6, 7), None, "an entry is missing where it stands");
+    assert_eq!(read(7, 8), Some(3), "nothing is missing behind it");
+    assert_eq!(read(5, 7), None);
 }
 
 #[test]
@@ -288,4 +303,78 @@ fn a_radix_tree_has_as_many_nodes_as_redis_s() {
     // They part in the seventh byte: what is common, the branch, and for each a rest and an end.
     assert_eq!(radix::nodes(&[StreamId::new(1, 0), StreamId::new(256, 0)]), 6);
     assert_eq!(radix::nodes(&[StreamId::new(1, 0), StreamId::new(1, 1)]), 4);
+}
+
+#[test]
+fn a_trim_passes_over_what_a_group_needs() {
+    let limits = Thresholds { entries_max: 2, bytes_max: 4096 };
+    let thresholds = AllThresholds { stream: limits, ..AllThresholds::default() };
+    let mut entry = entry_of(Stream::default());
+    let ids: Vec<StreamId> = (1..=5).map(|ms| StreamId::new(ms, 0)).collect();
+    for id in &ids {
+        make(&mut entry, Change::Append { id: *id, fields: &[(b"f", b"v")] }, &thresholds);
+    }
+    let removed = |entry: &Entry, keep, is_approximate, limit| {
+        let trimming = Trimming { keep, is_approximate, limit, references: References::Acknowledged };
+        stream(entry).trimmed_acknowledged(&trimming).iter().map(|id| id.ms).collect::<Vec<_>>()
+    };
+    assert_eq!(removed(&entry, Keep::Newest(2), false, 0), [1, 2, 3], "there is no group");
+    make(&mut entry, Change::CreateGroup { group: b"g", last: StreamId::MIN, entries_read: None }, &thresholds);
+    assert_eq!(removed(&entry, Keep::Newest(0), false, 0), [0u64; 0], "it has read none");
+    deliver(&mut entry, b"c", &ids, 1000);
+    assert_eq!(removed(&entry, Keep::Newest(0), false, 0), [0u64; 0], "it has acknowledged none");
+    make(&mut entry, Change::Acknowledge { group: b"g", ids: &[ids[0], ids[1], ids[3]] }, &thresholds);
+    assert_eq!(removed(&entry, Keep::From(StreamId::new(6, 0)), true, 0), [1, 2, 4]);
+    assert_eq!(removed(&entry, Keep::From(StreamId::new(4, 0)), false, 0), [1, 2]);
+    assert_eq!(removed(&entry, Keep::Newest(4), false, 0), [1]);
+    assert_eq!(removed(&entry, Keep::Newest(0), true, 3), [1, 2], "no more than two nodes fit the limit");
+    assert_eq!(removed(&entry, Keep::Newest(4), true, 0), [0u64; 0], "no whole node");
+}
+
+#[test]
+fn released_entries_come_first_and_have_no_consumer() {
+    let thresholds = AllThresholds::default();
+    let mut entry = with_group();
+    let id = |ms| StreamId::new(ms, 0);
+    let released = |ms, deliveries| Delivery { id: id(ms), delivered_ms: 0, deliveries };
+    let claimable = |entry: &Entry, upto_ms| {
+        let group = stream(entry).group(b"g").unwrap();
+        group.claimable(upto_ms).map(|(id, _)| id.ms).collect::<Vec<_>>()
+    };
+    make(&mut entry, Change::Order { group: b"g" }, &thresholds);
+    assert_eq!(
+        (claimable(&entry, 999), claimable(&entry, 1000), claimable(&entry, 5000)),
+        (vec![], vec![1, 2], vec![1, 2, 3])
+    );
+    let change = Change::Release { group: b"g", deliveries: &[released(3, 1), released(1, DELIVERIES_MAX)] };
+    assert_eq!(make(&mut entry, change, &thresholds), 2);
+    assert_eq!((pending_of(&entry, b"c1"), pending_of(&entry, b"c2")), (vec![2], vec![]));
+    assert_eq!((claimable(&entry, 0), claimable(&entry, 5000)), (vec![3, 1], vec![3, 1, 2]));
+    // What is released again goes behind the others; what was not pending becomes so.
+    let change = Change::Release { group: b"g", deliveries: &[released(3, 0), released(7, 5)] };
+    make(&mut entry, change, &thresholds);
+    assert_eq!(claimable(&entry, 5000), [1, 3, 7, 2]);
+    let group = stream(&entry).group(b"g").unwrap();
+    let of = |ms| group.get(id(ms)).map(|pending| (pending.deliveries(), group.owner_of(pending).to_vec()));
+    assert_eq!((of(1), of(2), of(7)), (Some((DELIVERIES_MAX, vec![])), Some((1, b"c1".to_vec())), Some((5, vec![]))));
+    assert_eq!((group.len(), group.released_len()), (4, 3));
+
+    let bytes = image(&entry);
+    checked(&bytes).unwrap();
+    (0..bytes.len()).for_each(|end| assert!(checked(&bytes[..end]).is_err(), "cut at {end}"));
+    let mut again = (TYPE.read_image)(b"s", Reader::new(&bytes), &mut Shapes::default(), None);
+    assert_eq!(image(&again), bytes);
+    make(&mut again, Change::Order { group: b"g" }, &thresholds);
+    assert_eq!(claimable(&again, 5000), [1, 3, 7, 2]);
+    let formats::Value::Own(own) = (TYPE.to_redis)(&entry, &Shapes::default(), 0) else { panic!("Redis has no place") };
+    assert_eq!(own.image, bytes);
+
+    // Claimed, acknowledged, and gone with their consumer.
+    let claim = Delivery { id: id(3), delivered_ms: 7000, deliveries: 1 };
+    make(&mut entry, Change::Claim { group: b"g", consumer: b"c2", at_ms: 7000, deliveries: &[claim] }, &thresholds);
+    assert_eq!((claimable(&entry, 9000), pending_of(&entry, b"c2")), (vec![1, 7, 2, 3], vec![3]));
+    assert_eq!(make(&mut entry, Change::Acknowledge { group: b"g", ids: &[id(1), id(2)] }, &thresholds), 2);
+    make(&mut entry, Change::DeleteConsumer { group: b"g", consumer: b"c2" }, &thresholds);
+    assert_eq!(claimable(&entry, 9000), [7]);
+    assert_eq!(stream(&entry).group(b"g").unwrap().released_len(), 1);
 }

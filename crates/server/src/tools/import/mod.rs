@@ -9,3 +9,4 @@ mod source;
 mod tests;
 
 pub(crate) use importer::with_progress_bar;
+pub(crate) use report::ImportReport;

@@ -33,7 +33,7 @@ pub(crate) struct ImportReport {
 pub(crate) struct Values(BTreeMap<Noun, u64>);
 
 impl Values {
-    pub(super) fn count(&mut self, value: &Value) {
+    pub(crate) fn count(&mut self, value: &Value) {
         *self.0.entry(value.noun()).or_default() += 1;
     }
 
@@ -63,7 +63,7 @@ impl ImportReport {
         !self.skipped.is_empty() || self.outside.is_some() || !self.failed.is_empty() || self.cut.is_some()
     }
 
-    pub(super) fn pass_over(&mut self, kind: Kind) {
+    pub(crate) fn pass_over(&mut self, kind: Kind) {
         let kind = match self.skipped.len() >= NAMES_MAX && !self.skipped.contains_key(&kind) {
             true => Kind::Module(OTHERS.into()),
             false => kind,
@@ -71,12 +71,12 @@ impl ImportReport {
         *self.skipped.entry(kind).or_default() += 1;
     }
 
-    pub(super) fn outside(&mut self, db: u64) {
+    pub(crate) fn outside(&mut self, db: u64) {
         let (count, _) = self.outside.get_or_insert((0, db));
         *count += 1;
     }
 
-    pub(super) fn failed(&mut self, name: &[u8], error: &str) {
+    pub(crate) fn failed(&mut self, name: &[u8], error: &str) {
         let mut name = name[..name.len().min(NAME_BYTES_MAX)].escape_ascii().to_string().to_uppercase();
         if self.failed.len() >= NAMES_MAX && !self.failed.contains_key(&name) {
             name = OTHERS.into();
