@@ -74,6 +74,8 @@ pub struct StreamGroup {
     pub entries_read: Option<u64>,
     /// No name twice.
     pub consumers: Vec<StreamConsumer>,
+    /// Pending for no consumer, in the order in which they were released (XNACK). No payload that is read here has them.
+    pub released: Vec<StreamPending>,
 }
 
 /// A consumer and its pending entries.
@@ -334,7 +336,7 @@ impl<'a, S: Source<'a>> Reader<S> {
         }
         // No id occurs twice, so equal counts mean that every pending entry has an owner.
         match owned == pending.len() {
-            true => Ok(StreamGroup { name, last, entries_read, consumers }),
+            true => Ok(StreamGroup { name, last, entries_read, consumers, released: Vec::new() }),
             false => Err(self.source.refusal(BadPayload::Format)),
         }
     }
@@ -379,12 +381,12 @@ fn check(stream: &Stream) -> Result<(), BadPayload> {
     }
 }
 
-/// The stream as a payload, which Redis 7.2 and later restore.
+/// The stream as a payload, which Redis 7.2 and later restore. Entries that were released get a consumer.
 pub(crate) fn encode_stream(stream: &Stream) -> Vec<u8> {
-    encode_as(kind::STREAM_ACTIVE, VERSION_ACTIVE, stream)
+    encode_as(kind::STREAM_ACTIVE, VERSION_ACTIVE, &stream.with_consumers())
 }
 
-/// The stream as a payload of a kind that has its counts.
+/// The stream as a payload of a kind that has its counts. No entry is released.
 fn encode_as(kind: u8, version: u16, stream: &Stream) -> Vec<u8> {
     let bytes: usize = stream.nodes.iter().map(|node| node.listpack.len()).sum();
     let mut writer = Writer::with_capacity(kind, bytes);
@@ -432,7 +434,34 @@ fn encode_as(kind: u8, version: u16, stream: &Stream) -> Vec<u8> {
     writer.finish(version)
 }
 
+/// The consumer of entries that were released, in a group that has no consumer.
+const RELEASED: &[u8] = b"released";
+
 impl Stream {
+    /// The stream with every pending entry at a consumer, as servers without XNACK have it. What was released goes to the
+    /// first consumer of its group. It was last delivered at time 0, so every other consumer can claim it at once.
+    fn with_consumers(&self) -> Cow<'_, Stream> {
+        if self.groups.iter().all(|group| group.released.is_empty()) {
+            return Cow::Borrowed(self);
+        }
+        let mut stream = self.clone();
+        for group in stream.groups.iter_mut().filter(|group| !group.released.is_empty()) {
+            if group.consumers.is_empty() {
+                let (seen_ms, active_ms) = (0, -1);
+                group.consumers.push(StreamConsumer {
+                    name: RELEASED.to_vec(),
+                    seen_ms,
+                    active_ms,
+                    pending: Vec::new(),
+                });
+            }
+            let pending = &mut group.consumers[0].pending;
+            pending.append(&mut group.released);
+            pending.sort_unstable_by_key(|pending| pending.id);
+        }
+        Cow::Owned(stream)
+    }
+
     /// The number of pending entries whose entry was deleted.
     fn orphans(&self) -> u64 {
         let entries = || self.nodes.iter().flat_map(StreamNode::entries).filter(|entry| !entry.is_deleted);
@@ -452,7 +481,33 @@ impl Stream {
 /// them. No command makes a pending entry without an entry (XCLAIM drops it, and Redis's own append-only files lose
 /// it), but RESTORE does; so a stream that has some is emitted as a payload, unless that is longer than
 /// `payload_bytes_max`.
+///
+/// Entries that were released get a consumer, from which XNACK takes them again, in the order in which they were released. A
+/// server that does not have that command leaves them with the consumer.
 pub(crate) fn commands<E>(name: &[u8], stream: &Stream, payload_bytes_max: usize, emit: Emit<'_, E>) -> Result<u64, E> {
+    let orphans = with_consumers(name, &stream.with_consumers(), payload_bytes_max, emit)?;
+    for group in &stream.groups {
+        for alike in group.released.chunk_by(|one, next| one.deliveries == next.deliveries) {
+            for some in alike.chunks(super::ELEMENTS_PER_COMMAND) {
+                let (count, deliveries) = (some.len().to_string(), some[0].deliveries.to_string());
+                let ids: Vec<Vec<u8>> = some.iter().map(|pending| text(pending.id)).collect();
+                let mut args: Vec<&[u8]> = vec![b"XNACK", name, &group.name, b"SILENT", b"IDS", count.as_bytes()];
+                args.extend(ids.iter().map(Vec::as_slice));
+                args.extend([&b"RETRYCOUNT"[..], deliveries.as_bytes()]);
+                emit(&args)?;
+            }
+        }
+    }
+    Ok(orphans)
+}
+
+/// An id as commands have it.
+fn text((ms, seq): EntryId) -> Vec<u8> {
+    format!("{ms}-{seq}").into_bytes()
+}
+
+/// The commands of a stream without released entries.
+fn with_consumers<E>(name: &[u8], stream: &Stream, payload_bytes_max: usize, emit: Emit<'_, E>) -> Result<u64, E> {
     let orphans = stream.orphans();
     if orphans > 0 {
         // Redis 7.0 restores it too.
@@ -462,7 +517,6 @@ pub(crate) fn commands<E>(name: &[u8], stream: &Stream, payload_bytes_max: usize
             return Ok(0);
         }
     }
-    let text = |(ms, seq): EntryId| format!("{ms}-{seq}").into_bytes();
     let mut count = 0u64;
     for entry in stream.nodes.iter().flat_map(StreamNode::entries).filter(|entry| !entry.is_deleted) {
         let id = text(entry.id);

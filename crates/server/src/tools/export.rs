@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use engine::Engine;
 use keyspace::ValueType;
 use keyspace::index::Definition;
+use keyspace::types::stream;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -16,6 +17,8 @@ use std::io::{BufWriter, Write};
 /// Bytes and requests that are sent before their replies are read.
 const WINDOW_BYTES: usize = 512 << 10;
 const WINDOW_REQUESTS: usize = 5000;
+/// What is refused where XNACK is.
+const RELEASE: &str = "release of pending entries, which stay with a consumer, for any to claim";
 
 pub(super) fn run(asked: &Export, log_level: LogLevelHandle) -> Result<()> {
     let Opened { engine, .. } = open(&asked.dir, log_level)?;
@@ -23,7 +26,7 @@ pub(super) fn run(asked: &Export, log_level: LogLevelHandle) -> Result<()> {
     for library in engine.scripting.functions.catalogue().libraries() {
         taker.request("library of functions", &[b"FUNCTION", b"LOAD", b"REPLACE", &library.code])?;
     }
-    let (mut selected, mut has_it, mut own, mut orphans) = (None, true, 0u64, 0u64);
+    let (mut selected, mut has_it, mut own, mut orphans, mut released) = (None, true, 0u64, 0u64, 0u64);
     walk(&engine, |db, within, entry| {
         if selected.replace(db) != Some(db) {
             has_it = taker.select(db)?;
@@ -32,11 +35,20 @@ pub(super) fn run(asked: &Export, log_level: LogLevelHandle) -> Result<()> {
             taker.refuse("key of a database that the server does not have", "ERR DB index is out of range");
             return Ok(());
         }
-        let (name, value) = (entry.name(), within.to_redis(entry, engine.clock.unix_us() / 1000));
-        let kind = ValueType::of(entry).name;
+        let (name, kind) = (entry.name(), ValueType::of(entry).name);
+        let value = match ValueType::of(entry).is(&stream::TYPE) {
+            true if taker.is_holdfast() => stream::whole(stream::stream(entry)),
+            true => stream::to_redis(stream::stream(entry)),
+            false => within.to_redis(entry, engine.clock.unix_us() / 1000),
+        };
         own += u64::from(matches!(value, formats::Value::Own(_)));
         orphans += value.commands(name, |words| {
-            let subject = if words[0] == b"HPEXPIREAT" { "deadline of a hash field" } else { kind };
+            let subject = match words[0] {
+                b"HPEXPIREAT" => "deadline of a hash field",
+                b"XNACK" => RELEASE,
+                _ => kind,
+            };
+            released += u64::from(subject == RELEASE);
             taker.request(subject, words)
         })?;
         if let Some(deadline) = entry.deadline() {
@@ -59,6 +71,9 @@ pub(super) fn run(asked: &Export, log_level: LogLevelHandle) -> Result<()> {
              them, Redis refuses them",
             indexes.len()
         );
+    }
+    if is_for_anyone && released > 0 {
+        eprintln!("{released} requests are XNACK, which servers before Redis 8.8 refuse: {RELEASE}");
     }
     if orphans > 0 {
         eprintln!(
@@ -108,6 +123,7 @@ enum Taker {
 /// A server that answers.
 struct Server {
     client: Client,
+    is_holdfast: bool,
     /// What the requests are about whose replies are not read yet.
     window: Vec<&'static str>,
     refused: BTreeMap<&'static str, Refused>,
@@ -124,9 +140,12 @@ impl Taker {
     fn open(asked: &Export) -> Result<Taker> {
         if let Some(to) = &asked.to {
             let url = ServerUrl::parse_whole(to)?.with_password(asked.to_password.as_deref());
-            let client = Client::connect(&url, &Way::new(asked.tls.clone()))?;
+            let mut client = Client::connect(&url, &Way::new(asked.tls.clone()))?;
+            // A server that does not say what it is gets what every server takes.
+            let info = client.ask(&[b"INFO", b"server"])?.text().unwrap_or_default();
+            let is_holdfast = info.contains("\r\nholdfast_version:");
             let (window, refused) = (Vec::new(), BTreeMap::new());
-            return Ok(Taker::Server(Box::new(Server { client, window, refused, requests: 0 })));
+            return Ok(Taker::Server(Box::new(Server { client, is_holdfast, window, refused, requests: 0 })));
         }
         let sink: Box<dyn Write> = match &asked.output {
             Some(path) => {
@@ -135,6 +154,10 @@ impl Taker {
             None => Box::new(std::io::stdout().lock()),
         };
         Ok(Taker::File(BufWriter::with_capacity(1024 * 1024, sink)))
+    }
+
+    fn is_holdfast(&self) -> bool {
+        matches!(self, Taker::Server(server) if server.is_holdfast)
     }
 
     fn request(&mut self, subject: &'static str, words: &[&[u8]]) -> Result<()> {

@@ -62,8 +62,9 @@ fn sample() -> Stream {
                     consumer("c1", vec![pending((5, 0), 1), pending((6, 0), 7)]),
                     consumer("c2", vec![pending((5, 1), 2)]),
                 ],
+                released: vec![],
             },
-            StreamGroup { name: b"h".to_vec(), last: (0, 0), entries_read: None, consumers: vec![] },
+            StreamGroup { name: b"h".to_vec(), last: (0, 0), entries_read: None, consumers: vec![], released: vec![] },
         ],
     }
 }
@@ -158,12 +159,13 @@ fn commands_make_the_stream() {
     assert_eq!(emitted(&sample(), payload.len()), (0, vec![restore]));
     let (left_out, requests) = emitted(&sample(), payload.len() - 1);
     assert_eq!(left_out, 1);
-    let lines: Vec<String> = requests
-        .iter()
-        .map(|args| args.iter().map(|arg| String::from_utf8_lossy(arg)).collect::<Vec<_>>().join(" "))
-        .collect();
+    let lines_of = |requests: &[Vec<Vec<u8>>]| -> Vec<String> {
+        let line =
+            |args: &Vec<Vec<u8>>| args.iter().map(|arg| String::from_utf8_lossy(arg)).collect::<Vec<_>>().join(" ");
+        requests.iter().map(line).collect()
+    };
     assert_eq!(
-        lines,
+        lines_of(&requests),
         [
             "XADD s 5-0 a 1 b x",
             "XADD s 6-0 c -70000",
@@ -178,6 +180,36 @@ fn commands_make_the_stream() {
             "XGROUP CREATE s h 0-0 ENTRIESREAD -1",
         ]
     );
+    // Released entries are at a consumer until XNACK takes them from it, in the order in which they were released.
+    let mut released = sample();
+    released.groups[0].consumers.iter_mut().for_each(|consumer| consumer.pending.clear());
+    let pending = |id, deliveries| StreamPending { id, delivered_ms: 0, deliveries };
+    released.groups[0].released = vec![pending((7, 0), 2), pending((5, 0), 2), pending((6, 0), 9)];
+    released.groups[1].released = vec![pending((5, 0), 0)];
+    let (left_out, requests) = emitted(&released, usize::MAX);
+    assert_eq!((left_out, lines_of(&requests).len()), (0, 16));
+    assert_eq!(
+        lines_of(&requests)[5..],
+        [
+            "XGROUP CREATECONSUMER s g c1",
+            "XCLAIM s g c1 0 5-0 TIME 0 RETRYCOUNT 2 JUSTID FORCE",
+            "XCLAIM s g c1 0 6-0 TIME 0 RETRYCOUNT 9 JUSTID FORCE",
+            "XCLAIM s g c1 0 7-0 TIME 0 RETRYCOUNT 2 JUSTID FORCE",
+            "XGROUP CREATECONSUMER s g c2",
+            "XGROUP CREATE s h 0-0 ENTRIESREAD -1",
+            "XGROUP CREATECONSUMER s h released",
+            "XCLAIM s h released 0 5-0 TIME 0 RETRYCOUNT 0 JUSTID FORCE",
+            "XNACK s g SILENT IDS 2 7-0 5-0 RETRYCOUNT 2",
+            "XNACK s g SILENT IDS 1 6-0 RETRYCOUNT 9",
+            "XNACK s h SILENT IDS 1 5-0 RETRYCOUNT 0",
+        ]
+    );
+    // One of an entry that was deleted comes by a payload too, and is released after that.
+    released.groups[1].released.push(pending((5, 1), 3));
+    let (left_out, requests) = emitted(&released, usize::MAX);
+    assert_eq!((left_out, requests.len(), &requests[0][0][..]), (0, 5, &b"RESTORE"[..]));
+    let Ok(Value::Stream(restored)) = decode(&requests[0][3], 1 << 20) else { panic!("a stream is restored") };
+    assert_eq!(restored.groups[1].consumers[0].pending.len(), 2);
     let mut whole = sample();
     whole.groups[0].consumers[1].pending.clear();
     assert_eq!(emitted(&whole, usize::MAX).0, 0);

@@ -29,10 +29,9 @@ pub(super) fn write(entry: &Entry, _: &Shapes, out: &mut Vec<u8>) {
 
 fn put(stream: &Stream, out: &mut Vec<u8>) {
     let consumers = || stream.groups.values().flat_map(Group::consumers);
-    let has_released = stream.groups.values().any(|group| group.released_len() > 0);
     let form = match consumers().all(|consumer| consumer.active_ms() == consumer.seen_ms()) {
         _ if stream.idempotency.is_some() => form::IDEMPOTENT,
-        _ if has_released => form::RELEASED,
+        _ if has_released(stream) => form::RELEASED,
         true => form::CHUNKS,
         false => form::ACTIVE,
     };
@@ -192,15 +191,31 @@ pub fn image_of(from: &formats::Stream, out: &mut Vec<u8>) {
 
 /// The stream as Redis's formats represent it, or its image if some of it has no place there: released entries.
 pub(super) fn to_redis_or_image(stream: &Stream) -> formats::Value {
-    if stream.groups.values().all(|group| group.released_len() == 0) {
-        return to_redis(stream);
+    match has_released(stream) {
+        true => to_image(stream),
+        false => to_redis(stream),
     }
+}
+
+/// The stream for another Holdfast: nothing of it is left out, neither released entries nor the ids of producers.
+pub fn whole(stream: &Stream) -> formats::Value {
+    match has_released(stream) || stream.idempotency.is_some() {
+        true => to_image(stream),
+        false => to_redis(stream),
+    }
+}
+
+fn has_released(stream: &Stream) -> bool {
+    stream.groups.values().any(|group| group.released_len() > 0)
+}
+
+fn to_image(stream: &Stream) -> formats::Value {
     let mut image = Vec::new();
     put(stream, &mut image);
     formats::Value::Own(formats::OwnValue { tag: TYPE.tag, image })
 }
 
-/// The stream as Redis's formats represent it, without released entries.
+/// The stream as Redis's formats represent it, for commands: a payload of Redis's has no place for released entries.
 pub fn to_redis(stream: &Stream) -> formats::Value {
     let from_id = |id: StreamId| (id.ms, id.seq);
     let nodes = stream.log.chunks().map(|chunk| {
@@ -223,6 +238,7 @@ pub fn to_redis(stream: &Stream) -> formats::Value {
         last: from_id(group.last),
         entries_read: group.entries_read,
         consumers: group.consumers().map(|consumer| to_redis_consumer(group, consumer)).collect(),
+        released: group.released().map(|id| to_redis_pending(group, id)).collect(),
     });
     let counts = formats::StreamCounts {
         first: from_id(stream.first),
@@ -238,17 +254,17 @@ pub fn to_redis(stream: &Stream) -> formats::Value {
 }
 
 fn to_redis_consumer(group: &Group, consumer: &super::Consumer) -> formats::StreamConsumer {
-    let pending = consumer.pending(..).map(|id| {
-        let pending = group.get(id).expect("what is pending for a consumer is pending in its group");
-        let (delivered_ms, deliveries) = (pending.delivered_ms, pending.deliveries());
-        formats::StreamPending { id: (id.ms, id.seq), delivered_ms, deliveries }
-    });
     formats::StreamConsumer {
         name: consumer.name().to_vec(),
         seen_ms: consumer.seen_ms(),
         active_ms: consumer.active_ms(),
-        pending: pending.collect(),
+        pending: consumer.pending(..).map(|id| to_redis_pending(group, id)).collect(),
     }
+}
+
+fn to_redis_pending(group: &Group, id: StreamId) -> formats::StreamPending {
+    let pending = group.get(id).expect("what a consumer has, or has released, is pending in its group");
+    formats::StreamPending { id: (id.ms, id.seq), delivered_ms: pending.delivered_ms, deliveries: pending.deliveries() }
 }
 
 fn push_entry(writer: &mut formats::NodeWriter, entry: &EntryRef<'_>) {

@@ -21,7 +21,7 @@ pub use chunk::{EntryRef, Field, Fields};
 pub use group::{Consumer, DELIVERIES_MAX, Delivery, Group, NEVER_ACTIVE, Pending};
 pub use id::StreamId;
 pub use idempotency::{Idempotency, Remembered, Retention};
-pub use image::{image_of, to_redis};
+pub use image::{image_of, to_redis, whole};
 pub use log::{CHUNK_BYTES_MAX, Thresholds};
 pub use trim::{Keep, References, Trimmed, Trimming};
 
