@@ -47,6 +47,8 @@ pub enum Trouble {
     Command(ProtocolError),
     /// The byte that was found instead of a command.
     NotCommand(u8),
+    /// A command with more bytes than the caller allows.
+    CommandTooLong(usize),
     /// MULTI inside MULTI.
     Nested,
 }
@@ -83,6 +85,7 @@ impl fmt::Display for Trouble {
             Trouble::OldModule => f.write_str("a module's value in the old form, which only that module can read"),
             Trouble::Command(error) => write!(f, "{error}"),
             Trouble::NotCommand(byte) => write!(f, "'{}' where a command should begin", byte.escape_ascii()),
+            Trouble::CommandTooLong(bytes) => write!(f, "more than {bytes} bytes, which is not allowed here"),
             Trouble::Nested => f.write_str("MULTI inside of a transaction"),
         }
     }

@@ -30,7 +30,10 @@ const LINE_BYTES_MAX: usize = 64 << 10;
 /// The bytes that end an RDB file whose length nobody knew when it began.
 const MARK_BYTES: usize = 40;
 
-/// The source has accepted these requests: only memory limits them.
+/// The longest command: places in a request are numbers of 32 bits.
+const COMMAND_BYTES_MAX: usize = 4_000_000_000;
+
+/// The source has accepted these requests: only [`ReplicationStream::with_command_bytes_max`] limits them.
 const LIMITS: Limits = Limits {
     inline_bytes_max: LINE_BYTES_MAX,
     args_max: i32::MAX as usize,
@@ -44,6 +47,7 @@ pub struct ReplicationStream<R> {
     stage: Stage<R>,
     /// Limits the decompressed size of one value of the RDB file.
     bytes_max: usize,
+    command_bytes_max: usize,
     scanner: Scanner,
     stream_db: Option<u64>,
 }
@@ -86,9 +90,16 @@ impl<R: Read> ReplicationStream<R> {
         ReplicationStream {
             stage: Stage::Text(Input::new(read)),
             bytes_max,
+            command_bytes_max: COMMAND_BYTES_MAX,
             scanner: Scanner::default(),
             stream_db: None,
         }
+    }
+
+    /// Refuses a command of more bytes, before all of it has come.
+    pub fn with_command_bytes_max(mut self, bytes: u64) -> ReplicationStream<R> {
+        self.command_bytes_max = usize::try_from(bytes).unwrap_or(usize::MAX).min(COMMAND_BYTES_MAX);
+        self
     }
 
     /// How many bytes have come, as far as that is known.
@@ -202,6 +213,9 @@ impl<R: Read> ReplicationStream<R> {
                 input.consume(empty + len);
                 self.scanner.shrink();
                 return Ok(Next::Command { command, bytes: (empty + len) as u64 });
+            }
+            if input.unread().len() > self.command_bytes_max {
+                return Err(input.error(Trouble::CommandTooLong(self.command_bytes_max)));
             }
             match input.more() {
                 Ok(true) => {}

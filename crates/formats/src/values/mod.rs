@@ -126,8 +126,10 @@ impl Value {
     }
 }
 
-/// The most elements of one command; servers limit the length of a request.
+/// The most elements of one command, and their bytes, of which the last element may bring more: servers limit the length of
+/// a request.
 const ELEMENTS_PER_COMMAND: usize = 500;
+const BYTES_PER_COMMAND: usize = 16 << 20;
 
 /// Emits commands that begin with `head`, each with some of the elements.
 fn in_chunks<'a, T, E>(
@@ -139,7 +141,15 @@ fn in_chunks<'a, T, E>(
     let mut elements = elements.into_iter().peekable();
     while elements.peek().is_some() {
         let mut args = head.to_vec();
-        elements.by_ref().take(ELEMENTS_PER_COMMAND).for_each(|element| push(element, &mut args));
+        let mut bytes = 0;
+        for element in elements.by_ref().take(ELEMENTS_PER_COMMAND) {
+            let before = args.len();
+            push(element, &mut args);
+            bytes += args[before..].iter().map(|arg| arg.len()).sum::<usize>();
+            if bytes >= BYTES_PER_COMMAND {
+                break;
+            }
+        }
         emit(&args)?;
     }
     Ok(())
@@ -189,6 +199,11 @@ pub struct Noun {
 }
 
 impl Noun {
+    /// For one value.
+    pub fn one(&self) -> &'static str {
+        self.one
+    }
+
     /// The count and the noun, in words.
     pub fn counted(&self, count: u64) -> String {
         format!("{count} {}", if count == 1 { self.one } else { self.many })

@@ -10,6 +10,7 @@ mod compare;
 mod copying;
 mod crashes;
 mod leaving;
+mod limits;
 mod load;
 mod moves;
 mod proxy;

@@ -2,7 +2,7 @@
 //! shows that all can be carried over, and one at the end, when writers have stopped, which makes the copy exact. What is
 //! written between the two is not seen before the second.
 
-use super::position::{KEY, PROMOTE_KEY, Position};
+use super::position::{Position, Reserved, is_reserved};
 use super::target::Target;
 use super::{End, Follower, promote};
 use crate::tools::link::Reply;
@@ -85,7 +85,7 @@ fn pass(follower: &mut Follower, target: &mut Target) -> Result<bool> {
         loop {
             let names;
             (cursor, names) = step(follower.side.client()?.must(&[b"SCAN", &cursor, b"COUNT", KEYS_PER_STEP])?)?;
-            keys += copy(follower, target, db, &names)?;
+            keys += copy(follower, target, &names)?;
             follower.progress.loading(keys, 0);
             if follower.signals.stops() {
                 target.end_window(&mut follower.report)?;
@@ -112,11 +112,7 @@ fn step(reply: Reply) -> Result<(Vec<u8>, Vec<Vec<u8>>)> {
     Ok((cursor.clone(), names.collect::<Result<_>>()?))
 }
 
-fn is_ours(db: u64, name: &[u8]) -> bool {
-    db == 0 && (name == KEY || name == PROMOTE_KEY)
-}
-
-fn copy(follower: &mut Follower, target: &mut Target, db: u64, names: &[Vec<u8>]) -> Result<u64> {
+fn copy(follower: &mut Follower, target: &mut Target, names: &[Vec<u8>]) -> Result<u64> {
     let client = follower.side.client()?;
     for name in names {
         client.queue(&[b"DUMP", name]);
@@ -127,8 +123,8 @@ fn copy(follower: &mut Follower, target: &mut Target, db: u64, names: &[Vec<u8>]
     for name in names {
         let client = follower.side.client()?;
         let (payload, ttl) = (client.read()?, client.read()?);
-        if is_ours(db, name) {
-            bail!("the source has a key {} of its own: rename it, and begin again", name.escape_ascii());
+        if is_reserved(name) {
+            return Err(Reserved(name.clone()).into());
         }
         match (payload, ttl) {
             // In the time that is left, so that clocks of two machines are not compared.
@@ -162,7 +158,7 @@ fn remove_what_is_gone(follower: &mut Follower, target: &mut Target) -> Result<(
             let mut gone: Vec<Vec<Vec<u8>>> = Vec::new();
             for name in names {
                 let is_there = has_it && follower.side.client()?.read()? != Reply::Integer(0);
-                if !is_there && !is_ours(db, &name) {
+                if !is_there && !(db == 0 && is_reserved(&name)) {
                     gone.push(vec![b"DEL".to_vec(), name]);
                 }
             }

@@ -2,9 +2,10 @@
 //! history may be cut: not within a transaction. Refuses to know connections.
 
 use super::position::{KEY, PROMOTE_KEY};
+use super::position::{Reserved, is_reserved};
 use crate::tools::import::ImportReport;
 use anyhow::{Result, bail};
-use engine::command::{CommandRow, Flags, registry};
+use engine::command::{CommandRow, Flags, KeyRange, registry};
 use resp::{OwnedRequest, Request};
 
 /// Commands and bytes after which a transaction is sent.
@@ -23,6 +24,8 @@ pub(super) struct Batch {
 pub(super) struct Gatherer {
     /// How many databases the target has.
     databases: u64,
+    /// The memory of a transaction that the source may begin without ending it.
+    transaction_bytes_max: u64,
     /// Where the history is after all that was taken, and after all that is whole.
     taken: u64,
     offset: u64,
@@ -46,9 +49,11 @@ struct Begun {
 }
 
 impl Gatherer {
-    pub(super) fn new(offset: u64, db: u64, databases: u64) -> Gatherer {
+    /// What the target queues after MULTI is limited, so no transaction of the source can be longer than that.
+    pub(super) fn new(offset: u64, db: u64, databases: u64, transaction_bytes_max: u64) -> Gatherer {
         Gatherer {
             databases,
+            transaction_bytes_max,
             taken: offset,
             offset,
             taken_db: db,
@@ -78,6 +83,13 @@ impl Gatherer {
         } else if !is_named(request, b"ping") {
             self.change(command, report)?;
         }
+        if self.transaction.is_some() && self.bytes as u64 > self.transaction_bytes_max {
+            bail!(
+                "a transaction of the source takes more than {} bytes, which is what the target queues at most: raise its \
+                 client-query-buffer-limit, and start the same command again",
+                self.transaction_bytes_max
+            );
+        }
         if self.transaction.is_none() {
             (self.offset, self.db) = (self.taken, self.taken_db);
         }
@@ -94,14 +106,21 @@ impl Gatherer {
             report.failed(request.arg(0), why);
             return Ok(());
         }
-        let is_ours = |name: &[u8]| name == KEY || name == PROMOTE_KEY;
-        if self.taken_db == 0
-            && row(request).is_some_and(|row| row.key_positions(request).any(|at| is_ours(request.arg(at))))
+        // In every database: COPY, MOVE and SWAPDB reach from one into another.
+        if let Some(name) = keys(request).find(|name| is_reserved(name)) {
+            return Err(Reserved(name.to_vec()).into());
+        }
+        let swapped = swapped(request);
+        if let Some(outside) = swapped.and_then(|(one, other)| Some(one.max(other)).filter(|db| *db >= self.databases))
         {
-            bail!("the source has a key {} of its own: rename it, and begin again", String::from_utf8_lossy(KEY));
+            report.outside(outside);
+            return Ok(());
         }
         // What we keep in the first database stays there.
-        let other = swapped_with_the_first(request);
+        let other = swapped.and_then(|(one, other)| match (one, other) {
+            (0, other) | (other, 0) if other != 0 => Some(other),
+            _ => None,
+        });
         if other.is_some() {
             self.select(0);
             self.push([&b"DEL"[..], KEY].into_iter().collect());
@@ -123,7 +142,7 @@ impl Gatherer {
     }
 
     fn push(&mut self, command: OwnedRequest) {
-        self.bytes += command.as_request().encoded_len();
+        self.bytes += memory(&command);
         self.commands.push(command);
     }
 
@@ -151,7 +170,7 @@ impl Gatherer {
         let whole = self.whole();
         let rest = self.commands.split_off(whole);
         let commands = std::mem::replace(&mut self.commands, rest);
-        self.bytes = self.commands.iter().map(|command| command.as_request().encoded_len()).sum();
+        self.bytes = self.commands.iter().map(memory).sum();
         match &mut self.transaction {
             None => self.selected = None,
             Some(begun) => {
@@ -171,15 +190,25 @@ impl Gatherer {
     }
 }
 
-/// The other database of a SWAPDB that swaps the first one.
-fn swapped_with_the_first(request: Request<'_>) -> Option<u64> {
+/// About what a command takes, however short its arguments are.
+fn memory(command: &OwnedRequest) -> usize {
+    const COMMAND_BYTES: usize = 64;
+    const ARGUMENT_BYTES: usize = 16;
+    COMMAND_BYTES + command.as_request().iter().map(|word| word.len() + ARGUMENT_BYTES).sum::<usize>()
+}
+
+/// The keys of a command, as far as its arguments say them.
+fn keys<'a>(request: Request<'a>) -> impl Iterator<Item = &'a [u8]> {
+    let ranges = row(request).map(|row| row.found_keys(request).ranges).unwrap_or_default();
+    ranges.into_iter().flat_map(KeyRange::positions).filter_map(move |at| request.iter().nth(at))
+}
+
+/// The databases of a SWAPDB.
+fn swapped(request: Request<'_>) -> Option<(u64, u64)> {
     let mut words = request.iter();
     let is_swap = words.next()?.eq_ignore_ascii_case(b"swapdb");
     let mut number = || std::str::from_utf8(words.next()?).ok()?.parse::<u64>().ok();
-    match (is_swap, number()?, number()?) {
-        (true, 0, other) | (true, other, 0) if other != 0 => Some(other),
-        _ => None,
-    }
+    is_swap.then_some((number()?, number()?))
 }
 
 pub(super) fn is_named(request: Request<'_>, name: &[u8]) -> bool {
@@ -206,6 +235,8 @@ fn refusal(request: Request<'_>) -> Option<&'static str> {
 mod tests {
     use super::*;
 
+    const BYTES: u64 = 1 << 20;
+
     fn gather(gatherer: &mut Gatherer, lines: &[&str]) -> ImportReport {
         let mut report = ImportReport::default();
         for line in lines {
@@ -229,7 +260,7 @@ mod tests {
 
     #[test]
     fn what_changes_nothing_only_moves_the_offset() {
-        let mut gatherer = Gatherer::new(100, 0, 16);
+        let mut gatherer = Gatherer::new(100, 0, 16, BYTES);
         gather(&mut gatherer, &["PING", "REPLCONF GETACK *", "SELECT 3"]);
         assert!(gatherer.is_asked_for_offset && !gatherer.has_changes());
         let batch = gatherer.batch();
@@ -243,7 +274,7 @@ mod tests {
 
     #[test]
     fn a_transaction_of_the_source_is_not_cut() {
-        let mut gatherer = Gatherer::new(0, 0, 16);
+        let mut gatherer = Gatherer::new(0, 0, 16, BYTES);
         gather(&mut gatherer, &["SELECT 2", "SET a 1", "MULTI", "SET b 1", "SELECT 4"]);
         let batch = gatherer.batch();
         assert_eq!((lines(&batch), batch.offset, batch.db), (vec!["SELECT 2".into(), "SET a 1".into()], 20, 2));
@@ -263,7 +294,7 @@ mod tests {
 
     #[test]
     fn what_is_not_taken_is_counted() {
-        let mut gatherer = Gatherer::new(0, 0, 16);
+        let mut gatherer = Gatherer::new(0, 0, 16, BYTES);
         let report = gather(
             &mut gatherer,
             &[
@@ -287,7 +318,7 @@ mod tests {
 
     #[test]
     fn the_position_stays_where_it_is() {
-        let mut gatherer = Gatherer::new(0, 5, 16);
+        let mut gatherer = Gatherer::new(0, 5, 16, BYTES);
         gather(&mut gatherer, &["SWAPDB 2 3", "SWAPDB 1 0"]);
         let expected = [
             "SELECT 5",
@@ -300,16 +331,52 @@ mod tests {
             "MOVE holdfast:import:promote 0",
         ];
         assert_eq!(lines(&gatherer.batch()), expected);
-        let command: OwnedRequest = [&b"DEL"[..], b"a", KEY].into_iter().collect();
-        gatherer.take(command, 1, &mut ImportReport::default()).unwrap();
-        let mut gatherer = Gatherer::new(0, 0, 16);
-        let command: OwnedRequest = [&b"DEL"[..], b"a", KEY].into_iter().collect();
-        assert!(gatherer.take(command, 1, &mut ImportReport::default()).is_err());
+        let report = gather(&mut gatherer, &["SWAPDB 0 20"]);
+        assert!(!gatherer.has_changes() && report.to_string().contains("the first of them 20"));
+    }
+
+    #[test]
+    fn no_command_reaches_the_position() {
+        let lines = [
+            "DEL a holdfast:import",
+            "SET holdfast:import:promote 1",
+            "RENAME a holdfast:import",
+            "COPY a holdfast:import DB 0",
+            "COPY holdfast:import a",
+            "MOVE holdfast:import 0",
+            "SORT a STORE holdfast:import",
+            "GEORADIUS a 1 1 1 m STORE holdfast:import",
+            "ZUNIONSTORE a 2 b holdfast:import",
+            "EVAL x 1 holdfast:import",
+            "XREADGROUP GROUP g c STREAMS holdfast:import >",
+        ];
+        for line in lines {
+            for db in [0, 5] {
+                let mut gatherer = Gatherer::new(0, db, 16, BYTES);
+                let command: OwnedRequest = line.split(' ').map(str::as_bytes).collect();
+                let error = gatherer.take(command, 1, &mut ImportReport::default()).expect_err(line);
+                assert!(error.is::<Reserved>() && error.to_string().contains("holdfast:import"), "{line}: {error}");
+            }
+        }
+        let mut gatherer = Gatherer::new(0, 0, 16, BYTES);
+        let report = gather(&mut gatherer, &["SET a holdfast:import", "FLUSHALL", "FLUSHDB"]);
+        assert!(!report.has_left_something_out() && gatherer.batch().commands.len() == 4);
+    }
+
+    #[test]
+    fn a_transaction_without_an_end_is_refused() {
+        let mut gatherer = Gatherer::new(0, 0, 16, 10_000);
+        gather(&mut gatherer, &["MULTI"]);
+        let taken = (0..1000).take_while(|_| {
+            let command: OwnedRequest = [&b"INCR"[..], b"a"].into_iter().collect();
+            gatherer.take(command, 1, &mut ImportReport::default()).is_ok()
+        });
+        assert_eq!(taken.count(), 98);
     }
 
     #[test]
     fn a_full_batch_is_sent() {
-        let mut gatherer = Gatherer::new(0, 0, 16);
+        let mut gatherer = Gatherer::new(0, 0, 16, BYTES);
         gather(&mut gatherer, &vec!["INCR a"; COMMANDS_MAX - 2]);
         assert!(!gatherer.is_full());
         gather(&mut gatherer, &["INCR a"]);

@@ -11,6 +11,7 @@
 
 mod copy;
 mod gather;
+mod limits;
 mod load;
 mod position;
 mod progress;

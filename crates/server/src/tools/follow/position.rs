@@ -12,6 +12,29 @@ pub(super) const OFFSET_MAX: u64 = i64::MAX as u64;
 /// The key that asks for the promotion.
 pub(super) const PROMOTE_KEY: &[u8] = b"holdfast:import:promote";
 
+/// True for the names of both keys. The source may have no key of such a name, in no database: COPY, MOVE and SWAPDB would
+/// bring it to ours.
+pub(super) fn is_reserved(name: &[u8]) -> bool {
+    name == KEY || name == PROMOTE_KEY
+}
+
+/// A key of the source has a name that is ours.
+#[derive(Debug)]
+pub(super) struct Reserved(pub(super) Vec<u8>);
+
+impl std::error::Error for Reserved {}
+
+impl std::fmt::Display for Reserved {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "the source has or writes a key {}, where the target keeps how far it is: rename or delete that key at the source, and \
+             start the same command again, which brings all data once more",
+            self.0.escape_ascii()
+        )
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Position {
     /// All data is on its way: what is there now is a part.

@@ -27,9 +27,12 @@ pub(crate) fn ask(to: &ServerUrl, way: &Way, pause: Option<Duration>, within: Du
         if !is_begun(&mut client)? {
             break;
         }
-        // Only a copy is refused. Where the source is followed, a FLUSHALL of its own removes what was asked.
+        // Only a copy is refused.
         let is_copied = client.must(&[b"HGET", KEY, b"state"])?.text().as_deref() == Some("copied");
         ensure!(is_asked || !is_copied, "{to} was not promoted: the process that follows says why");
+        if !is_asked {
+            ask_again(&mut client, pause_ms.as_bytes())?;
+        }
         if began.elapsed() > within {
             client.must(&[b"DEL", PROMOTE_KEY])?;
             bail!(
@@ -41,6 +44,19 @@ pub(crate) fn ask(to: &ServerUrl, way: &Way, pause: Option<Duration>, within: Du
     }
     println!("{to} is promoted");
     Ok(())
+}
+
+/// Asks once more: a FLUSHALL of the source, or all data that comes again, has removed the request. The position is watched,
+/// because a promotion removes both keys, and the request must not come back after that.
+fn ask_again(client: &mut Client, pause_ms: &[u8]) -> Result<()> {
+    client.must(&[b"WATCH", KEY])?;
+    if client.must(&[b"EXISTS", KEY])? != Reply::Integer(1) {
+        return client.must(&[b"UNWATCH"]).map(drop);
+    }
+    client.must(&[b"MULTI"])?;
+    client.must(&[b"SET", PROMOTE_KEY, pause_ms])?;
+    // If the position has moved meanwhile, this is done again.
+    client.must(&[b"EXEC"]).map(drop)
 }
 
 /// How long writers are to be held back, in the words of a request for the promotion.

@@ -2,18 +2,21 @@
 
 use super::gather::Gatherer;
 use super::load::Loader;
-use super::position::{At, Position};
+use super::position::{At, Position, Reserved};
 use super::progress::Progress;
 use super::promote::Compared;
 use super::source::{Attached, Source};
 use super::target::{Allowed, Found, Target};
-use super::{End, Follower, copy, promote};
+use super::{End, Follower, copy, limits, promote};
 use anyhow::{Result, bail};
 use formats::replication::{Next, ReplicationId};
 use std::time::{Duration, Instant};
 
 /// What one value may decompress to.
 const VALUE_BYTES_MAX: usize = 4 << 30;
+/// A command of the source may be so much longer than the target takes before it is refused unread: what is refused
+/// afterwards is named.
+const COMMAND_BYTES_BEYOND: u64 = 64 << 20;
 /// How long commands are gathered before they are sent.
 const GATHER_FOR: Duration = Duration::from_millis(10);
 const ACKNOWLEDGE_EVERY: Duration = Duration::from_secs(1);
@@ -35,7 +38,7 @@ impl Follower {
         }
         match began? {
             Begun::Promoted => Ok(End::Promoted),
-            Begun::Copy => copy::run(self, &mut target),
+            Begun::Copy => copy::run(self, &mut target).map_err(limits::explain),
             Begun::Follow(mut source, attached, at) => self.go_on(&mut source, &mut target, attached, at),
         }
     }
@@ -73,7 +76,8 @@ impl Follower {
             (Found::Ours | Found::OfAnother(_), Some(Position::At(at))) => Some(at.clone()),
             _ => None,
         };
-        let (source, attached) = Source::attach(&self.request.from, &self.request.way, at.as_ref(), VALUE_BYTES_MAX)?;
+        let bytes_max = (VALUE_BYTES_MAX, target.limits.request_bytes_max.saturating_add(COMMAND_BYTES_BEYOND));
+        let (source, attached) = Source::attach(&self.request.from, &self.request.way, at.as_ref(), bytes_max)?;
         if let (Found::OfAnother(other), Attached::Full(..) | Attached::Refused(_)) = (&found, &attached)
             && !is_replaceable
         {
@@ -97,7 +101,7 @@ impl Follower {
                 if at.is_some() {
                     eprintln!("{} has not kept what came since: all data comes again", self.request.from);
                 }
-                match self.load(source, target, id, offset)? {
+                match self.load(source, target, id, offset).map_err(limits::explain)? {
                     Some(at) => at,
                     None => return Ok(End::Stopped),
                 }
@@ -141,7 +145,7 @@ impl Follower {
     fn follow(&mut self, source: &mut Source, target: &mut Target, at: At) -> Result<End> {
         // The source may count from another beginning now.
         self.progress = Progress::new();
-        let mut gatherer = Gatherer::new(at.offset, at.db, target.databases);
+        let mut gatherer = Gatherer::new(at.offset, at.db, target.databases, target.limits.request_bytes_max);
         let now = Instant::now();
         let mut following = Following {
             id: at.id,
@@ -165,7 +169,14 @@ impl Follower {
                 Next::NotYet => {}
                 Next::Command { command, bytes } => {
                     let had_changes = gatherer.has_changes();
-                    gatherer.take(command, bytes, &mut self.report)?;
+                    if let Err(error) = gatherer.take(command, bytes, &mut self.report) {
+                        if error.is::<Reserved>() {
+                            // The command would come again after each start, until all data comes again.
+                            target.finish(&mut self.report)?;
+                            target.note(Position::Loading)?;
+                        }
+                        return Err(error);
+                    }
                     if gatherer.has_changes() {
                         following.changed = Instant::now();
                         if !had_changes {
@@ -283,13 +294,14 @@ impl Follower {
         following.comparisons += 1;
         let compared = promote::compare(&mut self.side, target, following.has_time_for_digests)?;
         following.looked = Instant::now();
-        let is_last = following.comparisons >= COMPARISONS_MAX;
-        if !compared.has_counts() || compared.differs() && !is_last {
-            return Ok(false);
-        }
+        // Also where the two sides differ: writers have gone on meanwhile.
         if self.request.pause.is_some() && !following.holds_writers_back(self.request.pause) {
             eprintln!("comparing took longer than writers are held back: they are held back once more");
             following.has_time_for_digests = false;
+        }
+        let is_last = following.comparisons >= COMPARISONS_MAX;
+        if !compared.has_counts() || compared.differs() && !is_last {
+            return Ok(false);
         }
         following.compared = Some((following.applied, compared));
         Ok(true)

@@ -47,12 +47,18 @@ pub(super) enum Attached {
 }
 
 impl Source {
-    /// Connects as a replica that has everything up to a place, or nothing.
-    pub(super) fn attach(url: &ServerUrl, way: &Way, at: Option<&At>, bytes_max: usize) -> Result<(Source, Attached)> {
+    /// Connects as a replica that has everything up to a place, or nothing. A value of the RDB file and a command have so many
+    /// bytes at most.
+    pub(super) fn attach(
+        url: &ServerUrl,
+        way: &Way,
+        at: Option<&At>,
+        (value_bytes_max, command_bytes_max): (usize, u64),
+    ) -> Result<(Source, Attached)> {
         let mut socket = Socket::connect(url, way)?;
         socket.set_read_timeout(SILENT_WITHIN)?;
         let socket = Shared(Rc::new(RefCell::new(socket)));
-        let stream = ReplicationStream::new(socket.clone(), bytes_max);
+        let stream = ReplicationStream::new(socket.clone(), value_bytes_max).with_command_bytes_max(command_bytes_max);
         let mut source = Source { socket, stream, heard: Instant::now() };
         let attached = source.shake_hands(url, at).with_context(|| url.to_string())?;
         Ok((source, attached))

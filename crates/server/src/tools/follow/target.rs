@@ -6,6 +6,7 @@
 //! that broke, is either whole in the position that is read next, or has no effect.
 
 use super::gather::Batch;
+use super::limits::Limits;
 use super::position::{At, KEY, PROMOTE_KEY, Position, source_of};
 use crate::config::ServerUrl;
 use crate::tools::import::ImportReport;
@@ -31,6 +32,7 @@ pub(super) struct Target {
     /// The source, as the position names it.
     source: String,
     pub(super) databases: u64,
+    pub(super) limits: Limits,
     /// What the target has, if it was begun.
     pub(super) position: Option<Position>,
     /// Somebody asks for the promotion, in these words.
@@ -86,10 +88,12 @@ impl Target {
         let was_import_mode = mode.items().get(1).and_then(Reply::text).as_deref() == Some("yes");
         let databases = client.must(&[b"CONFIG", b"GET", b"databases"])?;
         let databases = databases.items().get(1).and_then(Reply::text).and_then(|text| text.parse().ok()).unwrap_or(16);
+        let limits = Limits::of(&mut client)?;
         let mut target = Target {
             client,
             source: source.to_owned(),
             databases,
+            limits,
             position: None,
             promote: None,
             sent: None,
@@ -154,6 +158,7 @@ impl Target {
 
     /// Sends a request of a load. Errors are counted under its name.
     pub(super) fn load(&mut self, words: &[&[u8]], report: &mut ImportReport) -> Result<()> {
+        self.limits.check(words)?;
         self.client.queue(words);
         self.window.push(words[0].to_vec());
         if self.client.unsent_bytes() >= WINDOW_BYTES || self.window.len() >= WINDOW_REQUESTS {
@@ -168,7 +173,7 @@ impl Target {
         for name in std::mem::take(&mut self.window) {
             if let Reply::Error(error) = self.client.read()? {
                 // Otherwise all of it would be left out, one by one.
-                if is_about_the_server(&error) {
+                if is_about_the_server(&error) || error.starts_with("ERR Protocol error") {
                     return Err(self.client.refused(&error));
                 }
                 report.failed(&name, &error);
@@ -216,9 +221,12 @@ impl Target {
         client.queue(&[b"MULTI"]);
         for command in &commands {
             let words: Vec<&[u8]> = command.as_request().iter().collect();
+            self.limits.check(&words)?;
             client.queue(&words);
         }
         client.queue(&[b"SELECT", b"0"]);
+        // Nothing of the source must be mixed with it, whatever its commands have written.
+        client.queue(&[b"DEL", KEY]);
         client.queue(&set);
         client.queue(&[b"EXEC"]);
         // For the next one.
@@ -248,8 +256,9 @@ impl Target {
                     refused.push(index);
                 }
             }
-            self.must_read("+QUEUED")?;
-            self.must_read("+QUEUED")?;
+            for _ in ["SELECT", "DEL", "HSET"] {
+                self.must_read("+QUEUED")?;
+            }
             let done = self.client.read()?;
             self.must_read("+OK")?;
             self.promote = self.client.read()?.text();
