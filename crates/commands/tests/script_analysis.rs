@@ -125,6 +125,22 @@ fn functions_of_a_library_are_analysed_one_by_one() {
     }
 }
 
+/// Valkey's name of the table `redis`.
+#[test]
+fn server_is_another_name_of_redis() {
+    for (source, expected) in [
+        ("return server.call('GET', KEYS[1])", (true, true)),
+        ("return server.call('GET', 'other')", (true, false)),
+        ("return server.call('KEYS', '*')", (false, false)),
+        ("local server = redis return server.call('GET', KEYS[1])", (false, false)),
+        ("local call = server.call return call('GET', 'other')", (false, false)),
+    ] {
+        assert_eq!(reading(source), expected, "{source}");
+    }
+    let library = b"#!lua name=l\nserver.register_function('f', function(k) return server.call('GET', k[1]) end)";
+    assert!(ScriptAnalysis::of_library(library).contains_key("f"));
+}
+
 #[test]
 fn a_library_that_does_more_than_register_is_not_analysed() {
     for source in [

@@ -623,3 +623,33 @@ fn failures_in_scripts_are_counted() {
         "#,
     );
 }
+
+/// Valkey 8 and later have the table `redis` under this name too. The move of a Valkey compares both (`moving`).
+#[test]
+fn server_is_the_table_redis() {
+    check(
+        r##"
+        # holdfast only
+        > EVAL "return {tostring(server == redis), server.call('SET', KEYS[1], 1), server.pcall('INCR', KEYS[1]), server.sha1hex('')}" 1 k
+        ["true", +OK, :2, "da39a3ee5e6b4b0d3255bfef95601890afd80709"]
+        > EVAL "server.x = 1" 0
+        ~-ERR user_script:1: Attempt to modify a readonly table script: *
+        > EVAL "server = {}" 0
+        ~-ERR user_script:1: Attempt to modify a readonly table script: *
+        > EVAL "rawset(server, 'call', 1)" 0
+        ~-ERR *
+        > EVAL_RO "return server.call('SET', KEYS[1], 1)" 1 k
+        ~-ERR Write commands are not allowed from read-only scripts*
+        > FUNCTION LOAD REPLACE "#!lua name=l\nserver.register_function{function_name='f', callback=function(keys) return {tostring(server == redis), server.call('GET', keys[1])} end, flags={'no-writes'}}"
+        "l"
+        > FCALL_RO f 1 k
+        ["true", "2"]
+        > FUNCTION LOAD "#!lua name=m\nserver.call('GET', 'k')"
+        ~-ERR Error registering functions: *nonexistent global variable 'call'*
+        > FUNCTION LOAD "#!lua name=m\nserver.x = 1"
+        ~-ERR Error registering functions: *Attempt to modify a readonly table*
+        > FUNCTION DELETE l
+        +OK
+        "##,
+    );
+}

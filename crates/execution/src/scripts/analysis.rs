@@ -268,7 +268,11 @@ fn tokens(source: &[u8]) -> Option<Vec<Token<'_>>> {
             b'-' if rest.starts_with(b"--") => comment_len(rest)?,
             b'a'..=b'z' | b'A'..=b'Z' | b'_' => {
                 let len = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_').count();
-                tokens.push(Token::Name(std::str::from_utf8(&rest[..len]).ok()?));
+                tokens.push(Token::Name(match std::str::from_utf8(&rest[..len]).ok()? {
+                    // Valkey's name of the same table.
+                    "server" => "redis",
+                    name => name,
+                }));
                 len
             }
             b'0'..=b'9' => {
@@ -457,9 +461,7 @@ fn declares_all_keys(tokens: &[Token<'_>]) -> bool {
                 }
             }
             // Names with which a script can circumvent this analysis.
-            Token::Name(
-                "_G" | "loadstring" | "load" | "setfenv" | "getfenv" | "rawset" | "setmetatable" | "server",
-            ) => {
+            Token::Name("_G" | "loadstring" | "load" | "setfenv" | "getfenv" | "rawset" | "setmetatable") => {
                 return false;
             }
             _ => {}

@@ -1,5 +1,5 @@
-//! The globals a script sees, all of them readonly: Lua's safe functions, Redis's libraries, the `redis` table. Refuses
-//! to know what the functions do.
+//! The globals a script sees, all of them readonly: Lua's safe functions, Redis's libraries, the `redis` table, which is
+//! also named `server`. Refuses to know what the functions do.
 
 use std::ffi::c_int;
 
@@ -61,7 +61,7 @@ pub(crate) fn open(stack: Stack<'_>, version: &Version) -> Globals {
         stack.push_table(0, 48);
         copy_fields(stack, -2, -1);
         push_redis(stack, version, false);
-        stack.set_field(-2, "redis");
+        set_both_names(stack);
         stack.copy(-1);
         stack.set_field(-2, "_G");
         protect(stack);
@@ -72,7 +72,7 @@ pub(crate) fn open(stack: Stack<'_>, version: &Version) -> Globals {
     };
     let loading = keep_loading_globals(stack, version);
     push_redis(stack, version, true);
-    stack.set_field(-2, "redis");
+    set_both_names(stack);
     stack.push_function(function_of(error_handler), 0);
     stack.set_field(-2, "__redis__err__handler");
     protect(stack);
@@ -87,9 +87,16 @@ fn keep_loading_globals(stack: Stack<'_>, version: &Version) -> c_int {
     stack.set_function("register_function", function_of(register_function));
     redis_table::set_common_fields(stack, version);
     set_missing_is_error(stack);
-    stack.set_field(-2, "redis");
+    set_both_names(stack);
     protect(stack);
     stack.keep()
+}
+
+/// Makes the table on top a field of the one below, under Redis's name and under Valkey's: it is one table, as in Valkey.
+fn set_both_names(stack: Stack<'_>) {
+    stack.copy(-1);
+    stack.set_field(-3, "server");
+    stack.set_field(-2, "redis");
 }
 
 /// Makes the proxy that functions have for globals, which is the environment now, read through to the kept table.

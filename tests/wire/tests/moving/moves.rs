@@ -92,6 +92,52 @@ fn redis_is_moved_by_a_file() {
     move_under_load(Product::Redis, &["--repl-diskless-sync", "no"]);
 }
 
+/// Libraries and scripts that say `server` instead of `redis`, as Valkey's documents do.
+#[test]
+fn scripts_of_valkey_run_here() {
+    let Some(source) = Source::start(Product::Valkey, &[]) else { return };
+    let server = target(&[]);
+    let mut client = source.connect();
+    let library = "#!lua name=counters\n\
+        local function add(keys, args) return server.call('HINCRBY', keys[1], args[1], 2) end\n\
+        server.register_function('add', add)\n\
+        server.register_function{function_name = 'get', callback = function(keys, args) \
+        return {server.call('HGET', keys[1], args[1]), tostring(server == redis)} end, \
+        flags = {'no-writes', 'allow-oom', 'allow-stale', 'no-cluster', 'allow-cross-slot-keys'}}";
+    for number in 0..30 {
+        client.run(&format!("SET key:{number} 1"));
+    }
+    assert_eq!(client.run_args(&["FUNCTION", "LOAD", library]).to_string(), "\"counters\"");
+    let mut tool = Tool::follow(&source.url(), &url(&server), &[]);
+    tool.wait_to_say("all data has come");
+    client.run("FCALL add 1 counter:1 a");
+    client.run_args(&[
+        "FUNCTION",
+        "LOAD",
+        "#!lua name=late\nserver.register_function('late', function() return server.sha1hex('') end)",
+    ]);
+    end(tool, Product::Valkey, &mut client, &server);
+    let mut here = server.connect();
+    for line in [
+        "FCALL add 1 counter:1 a",
+        "FCALL_RO get 1 counter:1 a",
+        "FCALL late 0",
+        "FUNCTION LIST",
+        "EVAL \"return {server.call('INCR', KEYS[1]), server.pcall('HGET', KEYS[1], 'a')}\" 1 key:1",
+        "EVAL \"server.call = 1\" 0",
+        "EVAL \"#!lua flags=no-writes\\nreturn server.call('GET', KEYS[1])\" 1 key:1",
+    ] {
+        let (here, there) = (here.run(line), client.run(line));
+        match line {
+            // Libraries are listed in no order.
+            "FUNCTION LIST" => assert_eq!(here.items().len(), there.items().len()),
+            // The errors name the script in different ways.
+            _ if there.is_error() => assert!(here.to_string().contains("Attempt to modify a readonly table"), "{here}"),
+            _ => assert_eq!(here.to_string(), there.to_string(), "{line}"),
+        }
+    }
+}
+
 #[test]
 fn valkey_is_moved_under_load() {
     move_under_load(Product::Valkey, &[]);
