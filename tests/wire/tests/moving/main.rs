@@ -9,6 +9,7 @@ mod certificates;
 mod compare;
 mod copying;
 mod crashes;
+mod faults;
 mod leaving;
 mod limits;
 mod load;
