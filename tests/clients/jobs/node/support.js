@@ -26,8 +26,12 @@ export async function eventually(condition) {
 export class Application {
   #opened = [];
   #processes = new Set();
+  #connection;
 
-  redis = this.#keep(new Redis(connection), 'quit');
+  constructor(of = connection) {
+    this.#connection = of;
+    this.redis = this.#keep(new Redis(of), of === connection ? 'quit' : 'disconnect');
+  }
 
   #keep(thing, end = 'close') {
     this.#opened.unshift(() => thing[end]());
@@ -35,28 +39,30 @@ export class Application {
   }
 
   queue(name, options = {}) {
-    return this.#keep(new Queue(name, { connection, ...options }));
+    return this.#keep(new Queue(name, { connection: this.#connection, ...options }));
   }
 
   worker(name, work, options = {}) {
-    const worker = this.#keep(new Worker(name, work, { connection, ...options }));
+    const worker = this.#keep(new Worker(name, work, { connection: this.#connection, ...options }));
     worker.on('error', (error) => { throw error; });
     return worker;
   }
 
   async events(name) {
-    const events = this.#keep(new QueueEvents(name, { connection, lastEventId: '0-0' }));
+    const events = this.#keep(new QueueEvents(name, { connection: this.#connection, lastEventId: '0-0' }));
     await events.waitUntilReady();
     return events;
   }
 
   flows() {
-    return this.#keep(new FlowProducer({ connection }));
+    return this.#keep(new FlowProducer({ connection: this.#connection }));
   }
 
   // worker.js in a process of its own, once it is connected.
   async workerProcess(name, concurrency) {
-    const child = fork(new URL('worker.js', import.meta.url), [name, String(concurrency)]);
+    const { host, port } = this.#connection;
+    const env = { ...process.env, HOLDFAST_TEST_ADDR: `${host}:${port}` };
+    const child = fork(new URL('worker.js', import.meta.url), [name, String(concurrency)], { env });
     this.#processes.add(child);
     child.once('exit', () => this.#processes.delete(child));
     await Promise.race([
