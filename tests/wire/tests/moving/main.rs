@@ -20,4 +20,5 @@ mod servers;
 #[path = "../process/support.rs"]
 #[allow(dead_code, reason = "the tests of the process use more of it")]
 mod support;
+mod tls_relay;
 mod tool;

@@ -8,6 +8,7 @@ use crate::load::Load;
 use crate::proxy::Proxy;
 use crate::servers::{Product, Source};
 use crate::support::{Dir, Holdfast};
+use crate::tls_relay;
 use crate::tool::{Tool, promote, wait_until_following};
 
 /// Holdfast with what the comparison takes.
@@ -257,7 +258,7 @@ fn tls_and_passwords() {
             ["--tls-auth-clients", "no"],
             ["--tls-replication", "yes"],
         ];
-        // The Valkey of these tests is built without TLS.
+        // The Valkey of these tests is built without TLS: a relay speaks it.
         let has_tls = product == Product::Redis;
         let mut args = if has_tls { tls.concat() } else { Vec::new() };
         args.extend(["--requirepass", "of-the:source"]);
@@ -283,10 +284,11 @@ fn tls_and_passwords() {
         ]);
         // From now on: whether it has started is asked without a password.
         server.connect().run("CONFIG SET requirepass new");
-        let from = match has_tls {
-            true => format!("rediss://mover:m%40ver@localhost:{tls_port}"),
-            false => format!("redis://mover:m%40ver@{}", source.address),
+        let port = match has_tls {
+            true => tls_port,
+            false => tls_relay::start(source.address, &files).port().to_string(),
         };
+        let from = format!("rediss://mover:m%40ver@localhost:{port}");
         let to = format!("rediss://:new@localhost:{holdfast_port}");
         // Without the authority's certificate nothing is trusted, and no password is sent.
         let mut refused = Tool::follow(&from, &to, &[]);
