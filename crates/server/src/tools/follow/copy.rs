@@ -158,7 +158,8 @@ fn remove_what_is_gone(follower: &mut Follower, target: &mut Target) -> Result<(
             let mut gone: Vec<Vec<Vec<u8>>> = Vec::new();
             for name in names {
                 let is_there = has_it && follower.side.client()?.read()? != Reply::Integer(0);
-                if !is_there && !(db == 0 && is_reserved(&name)) {
+                let is_ours = db == 0 && is_reserved(&name);
+                if !is_there && !is_ours {
                     gone.push(vec![b"DEL".to_vec(), name]);
                 }
             }
