@@ -371,7 +371,7 @@ mod tests {
             let command: OwnedRequest = [&b"INCR"[..], b"a"].into_iter().collect();
             gatherer.take(command, 1, &mut ImportReport::default()).is_ok()
         });
-        assert_eq!(taken.count(), 98);
+        assert_eq!(taken.count(), 97);
     }
 
     #[test]
