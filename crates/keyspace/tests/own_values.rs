@@ -1,8 +1,9 @@
 //! A database knows whether it has values of types that Redis does not have, whatever effects have put them there or
 //! taken them away.
 
+use keyspace::effects::codec::Decoder;
 use keyspace::shard::Shard;
-use keyspace::types::{cell, string};
+use keyspace::types::{cell, session, string};
 use keyspace::{Cause, Effect, Entry, Image, Key, Locked, Scalar, Thresholds, ValueType};
 use test_random::Random;
 
@@ -39,6 +40,30 @@ fn a_database_knows_whether_it_has_own_values() {
                 let has_any = db.iter(0).any(|entry: &Entry| ValueType::of(entry).is_own);
                 assert_eq!(db.has_own_values(), has_any, "step {step}");
             }
+        }
+    }
+}
+
+/// Commands give a session no deadline, but damaged bytes may.
+#[test]
+fn a_session_has_no_deadline_but_its_own() {
+    let (mut shard, key, mut image) = (Shard::default(), Key::new(b"session"), Vec::new());
+    let mut locked = Locked::alone(&mut shard);
+    let thresholds = Thresholds::default();
+    let open = session::Change::Open { created_ms: 1, ttl_ms: 1_000, capabilities: b"" };
+    locked.apply(0, &Effect::change(key, open), &thresholds);
+    locked.encode_key(0, key, &mut image);
+    let mut effects = Decoder::new(&image);
+    let put = match effects.next() {
+        Ok(Some((0, Effect::Put { key, value, deadline: None }))) => Effect::Put { key, value, deadline: Some(9) },
+        _ => panic!("the image of a session is one effect"),
+    };
+    for (effect, what) in [(Effect::Deadline { key, deadline: Some(7) }, "a deadline"), (put, "an image")] {
+        locked.apply(0, &effect, &thresholds);
+        for (_, shard) in locked.shards() {
+            let db = shard.db(0);
+            assert!(db.entry(key).is_some_and(|entry| entry.deadline().is_none()), "{what}");
+            assert_eq!((db.with_deadline(), db.time_left_sum(0), db.has_expired(10)), (0, 0, false));
         }
     }
 }

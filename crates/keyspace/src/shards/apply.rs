@@ -32,8 +32,15 @@ impl Locked<'_> {
             Effect::Change { .. } => unreachable!("the caller has told changes from the rest"),
             Effect::Delete { key, cause: _ } => self.delete(db, key),
             Effect::Deadline { key, deadline } => {
-                let changed = self.db_mut(db, key).change_entry(key, |entry, _| entry.set_deadline(deadline));
-                usize::from(changed.is_some())
+                let changed = self.db_mut(db, key).change_entry(key, |entry, _| {
+                    // Commands give it none; damaged bytes may.
+                    let takes_one = !ValueType::of(entry).is_bound;
+                    if takes_one {
+                        entry.set_deadline(deadline);
+                    }
+                    takes_one
+                });
+                usize::from(changed == Some(true))
             }
             Effect::Rename { from, to } => match self.db_mut(db, from).take_detached(from) {
                 Some((value, deadline)) => self.put(db, to, value, deadline),

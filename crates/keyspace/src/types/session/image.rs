@@ -104,7 +104,8 @@ pub fn can_be_restored(image: &[u8], is_reply: impl Fn(&[u8], bool) -> bool) -> 
     head.is_ok_and(|head| head.ttl_ms > 0) && are_replies
 }
 
-pub(super) fn read(name: &[u8], mut image: Reader<'_>, _: &mut Shapes, deadline: Option<u64>) -> Entry {
+/// A session has no deadline but its own: only damaged bytes give it one, which is ignored.
+pub(super) fn read(name: &[u8], mut image: Reader<'_>, _: &mut Shapes, _: Option<u64>) -> Entry {
     let (mut answers, mut requests) = (Vec::new(), Vec::new());
     let head = parse(&mut image, |answer| answers.push(answer), |request| requests.push(request))
         .expect("an image is checked before it is read");
@@ -114,7 +115,7 @@ pub(super) fn read(name: &[u8], mut image: Reader<'_>, _: &mut Shapes, deadline:
     if head.last_id > 0 {
         session.pending = Some(Box::new(Pending::from_image(head.last_id, &requests)));
     }
-    Entry::with_object(name, Box::new(Object::Session(session)), deadline)
+    Entry::with_object(name, Box::new(Object::Session(session)), None)
 }
 
 /// Redis has no sessions: the image, for DUMP.
