@@ -28,7 +28,7 @@ fn check(file: &[u8]) {
         let bytes = match item.value {
             Value::String(bytes) => bytes.len(),
             Value::Hash(fields) => fields.iter().map(|(field, value, _)| field.len() + value.len()).sum(),
-            Value::Set(members) | Value::List(members) => members.bytes(),
+            Value::Set(members) | Value::SmallSet(members) | Value::List(members) => members.bytes(),
             Value::SortedSet(members) => members.iter().map(|(name, _)| name.len()).sum(),
             Value::Stream(stream) => stream.nodes.iter().map(|node| node.bytes().len()).sum(),
             Value::Own(_) => panic!("no file of Redis's holds one"),

@@ -18,7 +18,7 @@ fuzz_target!(|body: &[u8]| {
         let bytes: usize = match &value {
             Value::String(bytes) => bytes.len(),
             Value::Hash(entries) => entries.iter().map(|(field, value, _)| field.len() + value.len()).sum(),
-            Value::Set(members) | Value::List(members) => members.bytes(),
+            Value::Set(members) | Value::SmallSet(members) | Value::List(members) => members.bytes(),
             Value::SortedSet(members) => members.iter().map(|(name, _)| name.len()).sum(),
             Value::Stream(stream) => stream.nodes.iter().map(|node| node.bytes().len()).sum(),
             Value::Own(own) => own.image.len(),
@@ -39,6 +39,10 @@ fuzz_target!(|body: &[u8]| {
 /// A hash's fields have no order of their own; some forms put them in that of their deadlines. Members of a sorted set
 /// are written forward or backward.
 fn ordered(mut value: Value) -> Value {
+    // It is written as any other set.
+    if let Value::SmallSet(members) = value {
+        value = Value::Set(members);
+    }
     match &mut value {
         Value::Hash(entries) => entries.sort(),
         Value::Set(members) => {
@@ -49,7 +53,7 @@ fn ordered(mut value: Value) -> Value {
         Value::SortedSet(members) => members.sort_by(|a, b| a.0.cmp(&b.0)),
         // Redis 5 did not count what was ever added: it is written as none.
         Value::Stream(stream) => stream.counts = None,
-        Value::String(_) | Value::List(_) | Value::Own(_) | Value::Unsupported(_) => {}
+        Value::String(_) | Value::SmallSet(_) | Value::List(_) | Value::Own(_) | Value::Unsupported(_) => {}
     }
     value
 }

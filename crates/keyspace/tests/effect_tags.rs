@@ -89,11 +89,12 @@ fn changes_of_sorted_sets() -> Vec<Row> {
 }
 
 fn changes_of_sets() -> Vec<Row> {
-    use set::Change::{Add, Remove};
+    use set::Change::{Add, Rebuild, Remove};
     let change = |change: set::Change<'static>| Effect::change(Key::new(b"s"), change);
     vec![
         (0, change(Add { members: &[b"a", b"", b"12"] }), "0100 0173 0401 03 0161 00 023132"),
         (4, change(Remove { members: &[b"a", b"b"] }), "0104 0173 0402 02 0161 0162"),
+        (0, change(Rebuild), "0100 0173 0403"),
     ]
 }
 
@@ -674,6 +675,7 @@ fn old_batches_say_what_they_always_said() {
         "released-entries",
         "forms-of-lists",
         "ids-of-producers",
+        "rebuilt-sets",
     ];
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/effects");
     for name in BATCHES {
@@ -758,6 +760,7 @@ fn describe_change(key: &str, change: Change<'_>) -> String {
         Change::Set(set::Change::Remove { members }) => {
             format!("set-remove {key} {}", joined(members.iter().map(|member| quoted(member))))
         }
+        Change::Set(set::Change::Rebuild) => format!("set-rebuild {key}"),
         Change::Register(register::Change::Set(current)) => format!("register-set {key} {}", shown_current(current)),
         Change::Register(register::Change::Buffer { version, order: register::Order::OneByOne, operation }) => {
             format!("register-buffer {key} {}", shown_operation(version, operation))
@@ -804,7 +807,7 @@ fn describe_image(value: Image<'_>) -> String {
         formats::Value::SortedSet(members) => {
             joined(members.iter().map(|(name, score)| format!("{}={score:?}", quoted(name))))
         }
-        formats::Value::Set(members) => {
+        formats::Value::Set(members) | formats::Value::SmallSet(members) => {
             let mut members: Vec<&[u8]> = members.iter().collect();
             if entry.object().is_some() {
                 members.sort();

@@ -5,7 +5,7 @@ use crate::value_reply::ValueReply;
 use execution::context::{ReadCx, WriteCx};
 use execution::error::{CommandError, CommandResult};
 use execution::settings::events::Events;
-use keyspace::types::set::{Change, SetRef};
+use keyspace::types::set::{Change, Form, SetRef};
 use keyspace::{Cause, Effect, Key, Scalar};
 use numbers::parse_i64;
 use resp::Reply;
@@ -14,6 +14,9 @@ use std::collections::HashSet;
 
 /// The most members that one effect removes.
 const REMOVED_AT_ONCE: usize = 4096;
+
+/// Few members are left of many when so many times as many are removed.
+const FEW_LEFT: usize = 5;
 
 pub(super) fn spop(cx: &mut WriteCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
@@ -43,6 +46,7 @@ fn pop_one(cx: &mut WriteCx<'_>, key: Key<'_>) -> CommandResult {
 fn pop_several(cx: &mut WriteCx<'_>, key: Key<'_>) -> CommandResult {
     let count = parse_i64(cx.args.bytes()?).and_then(|count| usize::try_from(count).ok());
     let count = count.ok_or(CommandError::fixed("ERR value is out of range, must be positive"))?;
+    let small_max = cx.keys.thresholds().set.small_entries_max;
     let set = cx.keys.to_change::<SetRef>(key)?;
     let Some(set) = set.filter(|_| count > 0) else {
         cx.reply.set(0);
@@ -56,6 +60,10 @@ fn pop_several(cx: &mut WriteCx<'_>, key: Key<'_>) -> CommandResult {
         cx.keys.notify(Events::GENERIC, "del", key);
         return Ok(());
     }
+    // As in Redis: where few are left of many, they become a new set.
+    let left = set.len() - count;
+    let is_large = matches!(set, SetRef::Table(table) if table.form() == Form::Large);
+    let is_rebuilt = is_large && left.saturating_mul(FEW_LEFT) <= count && left <= small_max;
     let picked = sample(set, count, cx.random);
     cx.reply.set(picked.len());
     // Copied, because they are about to be removed: concatenated, with the end of each.
@@ -73,6 +81,9 @@ fn pop_several(cx: &mut WriteCx<'_>, key: Key<'_>) -> CommandResult {
             start = *end;
         }
         cx.keys.record(&Effect::change(key, Change::Remove { members: &members }));
+    }
+    if is_rebuilt {
+        cx.keys.record(&Effect::change(key, Change::Rebuild));
     }
     cx.keys.notify(Events::SET, "spop", key);
     Ok(())

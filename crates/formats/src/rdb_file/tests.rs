@@ -67,7 +67,7 @@ fn line(item: Item) -> String {
             });
             elements.collect::<Vec<_>>().join(" ")
         }
-        Value::Set(members) => {
+        Value::Set(members) | Value::SmallSet(members) => {
             let mut members: Vec<&[u8]> = members.iter().collect();
             members.sort();
             let members = members.iter().map(|member| match member.len() {

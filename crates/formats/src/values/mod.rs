@@ -32,6 +32,8 @@ pub enum Value {
     SortedSet(Vec<SortedSetEntry>),
     /// No member twice.
     Set(Texts),
+    /// A set that Redis 7.2 kept as a listpack, whatever its members are. No member twice.
+    SmallSet(Texts),
     List(Texts),
     Stream(Box<Stream>),
     /// A value of a type that Redis does not have.
@@ -75,6 +77,7 @@ impl Value {
             STRING => Value::String(reader.string()?.into_owned()),
             _ if hash::KINDS.contains(&kind) && hash::is_of(kind, reader.dialect) => Value::Hash(reader.hash(kind)?),
             _ if sorted_set::KINDS.contains(&kind) => Value::SortedSet(reader.sorted_set(kind)?),
+            set::kind::SET_LISTPACK => Value::SmallSet(reader.set(kind)?),
             _ if set::KINDS.contains(&kind) => Value::Set(reader.set(kind)?),
             _ if list::KINDS.contains(&kind) => Value::List(reader.list(kind)?),
             _ if stream::KINDS.contains(&kind) => Value::Stream(Box::new(reader.stream(kind)?)),
@@ -94,7 +97,7 @@ impl Value {
             Value::SortedSet(members) => {
                 sorted_set::encode_sorted_set(members.iter().map(|(name, score)| (&**name, *score)), packed)
             }
-            Value::Set(members) => set::encode_set(members, packed),
+            Value::Set(members) | Value::SmallSet(members) => set::encode_set(members, packed),
             Value::List(elements) => list::encode_list(elements),
             Value::Stream(stream) => stream::encode_stream(stream),
             Value::Own(value) => own::encode(value),
@@ -118,7 +121,7 @@ impl Value {
             Value::String(_) | Value::Own(_) | Value::Unsupported(_) => {}
             Value::Hash(fields) => hash::commands(name, fields, &mut emit)?,
             Value::SortedSet(members) => sorted_set::commands(name, members, &mut emit)?,
-            Value::Set(members) => set::commands(name, members, &mut emit)?,
+            Value::Set(members) | Value::SmallSet(members) => set::commands(name, members, &mut emit)?,
             Value::List(elements) => list::commands(name, elements, &mut emit)?,
             Value::Stream(stream) => return stream::commands(name, stream, ARGUMENT_BYTES_MAX, &mut emit),
         }
@@ -169,7 +172,7 @@ impl Value {
             Value::String(_) | Value::Stream(_) | Value::Own(_) | Value::Unsupported(_) => false,
             Value::Hash(fields) => fields.is_empty(),
             Value::SortedSet(members) => members.is_empty(),
-            Value::Set(members) => members.is_empty(),
+            Value::Set(members) | Value::SmallSet(members) => members.is_empty(),
             Value::List(elements) => elements.is_empty(),
         }
     }
@@ -181,7 +184,7 @@ impl Value {
             Value::String(_) => noun(0, "string", "strings"),
             Value::Hash(_) => noun(1, "hash", "hashes"),
             Value::SortedSet(_) => noun(2, "sorted set", "sorted sets"),
-            Value::Set(_) => noun(3, "set", "sets"),
+            Value::Set(_) | Value::SmallSet(_) => noun(3, "set", "sets"),
             Value::List(_) => noun(4, "list", "lists"),
             Value::Stream(_) => noun(5, "stream", "streams"),
             Value::Own(_) => noun(200, "value that Redis has no type for", "values that Redis has no type for"),

@@ -634,6 +634,10 @@ pub fn image_of(
             set::image_of(members, &thresholds.set, &mut restored.image);
             &set::TYPE
         }
+        formats::Value::SmallSet(members) => {
+            set::image_of_small(members, &thresholds.set, &mut restored.image);
+            &set::TYPE
+        }
         formats::Value::List(elements) => {
             list::image_of(elements, &thresholds.list, &mut restored.image);
             &list::TYPE

@@ -66,7 +66,7 @@ fn restore_takes_what_redis_7_0_has_written() {
     );
 }
 
-/// The key's encoding depends on its members and the limit, not on the payload's encoding.
+/// The encoding of a key depends on its members and the limit, unless the payload is a listpack.
 #[test]
 fn restore_chooses_the_encoding() {
     check(
@@ -139,7 +139,25 @@ fn restore_takes_what_redis_7_2_has_written() {
         > SMEMBERS numbers
         ~["1", "2", "3"]
         > OBJECT ENCODING numbers
-        "listpack" | "intset"
+        "listpack"
+        > COPY numbers copied
+        :1
+        > OBJECT ENCODING copied
+        "listpack"
+        // More members than the setting allows.
+        # config set-max-listpack-entries 2
+        > RESTORE numbers 0 "\x14\r\r\x00\x00\x00\x03\x00\x01\x01\x02\x01\x03\x01\xff\x0b\x00\xa8\xbd5\xb9\xa3h\xbaK" REPLACE
+        +OK
+        > OBJECT ENCODING numbers
+        "hashtable"
+        # config set-max-listpack-entries 128
+        // Longer members than the setting allows: they are not looked at.
+        # config set-max-listpack-value 1
+        > RESTORE long 0 "\x14\xc3@PA3\r3\x01\x00\x00\x0c\x00\x97member-\xe0\x05\x06\x0200\x18\xe0\x0e\x18\x001\xe0\x0f\x18\x002\xe0\x0f\x18\x003\xe0\x0f\x18\x004\xe0\x0f\x18\x005\xe0\x0f\x18\x006\xe0\x0f\x18\x007\xe0\x0f\x18\x008\xe0\x0f\x18\x009\xe0\x0e\x18\x001\xe0\x0f\xf9\x0311\x18\xff\x0b\x00u9\xdf[\"*\xcd\x9a"
+        +OK
+        > OBJECT ENCODING long
+        "listpack"
+        # config set-max-listpack-value 64
         > RESTORE empty 0 "\x14\t\t\x00\x00\x00\x01\x00\x80\x01\xff\x0b\x00U\xe9\xe1/\x16 %\x9a"
         +OK
         > SMEMBERS empty

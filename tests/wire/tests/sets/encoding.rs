@@ -1,5 +1,6 @@
 //! OBJECT ENCODING of sets as Redis has them since 7.2: `intset` while all members are integers and there are few of them,
-//! `listpack` while the members are few and short, `hashtable` otherwise. A set never returns to a smaller form.
+//! `listpack` while the members are few and short, `hashtable` otherwise. A set never returns to a
+//! smaller form, unless SPOP with a count leaves few of its members.
 
 use wire::{Product, Session, check};
 
@@ -424,4 +425,78 @@ fn intsets_and_tables_answer_alike() {
     for (at, question) in questions.iter().enumerate() {
         assert_eq!(answers[0][at], answers[1][at], "{question}");
     }
+}
+
+/// SPOP that removes at least five times as many members as it leaves makes a new set of these.
+#[test]
+fn few_members_that_spop_leaves_of_many_are_a_listpack() {
+    check(
+        r#"
+        # needs redis >= 7.2
+        # config set-max-listpack-value 4
+        # config set-max-intset-entries 3
+        > SADD many a b c d e f longer
+        :7
+        > SREM many longer
+        :1
+        > OBJECT ENCODING many
+        "hashtable"
+        > COPY many fewer
+        :1
+        > EVAL "return #redis.call('SPOP', KEYS[1], ARGV[1])" 1 many 4
+        :4
+        > OBJECT ENCODING many
+        "hashtable"
+        > EVAL "return #redis.call('SPOP', KEYS[1], ARGV[1])" 1 fewer 5
+        :5
+        > OBJECT ENCODING fewer
+        "listpack"
+        > SADD fewer longer
+        :1
+        > OBJECT ENCODING fewer
+        "hashtable"
+        // One by one they stay a table.
+        > SADD single a b c d e longer
+        :6
+        > SREM single a b c d longer
+        :5
+        > EVAL "redis.call('SADD', KEYS[1], 'x') redis.call('SPOP', KEYS[1])" 1 single
+        (nil)
+        > OBJECT ENCODING single
+        "hashtable"
+        // Integers that were a table become a listpack, and those that were an intset stay one.
+        > SADD numbers 1 2 3
+        :3
+        > SADD numbers 4 5 6
+        :3
+        > OBJECT ENCODING numbers
+        "hashtable"
+        > EVAL "return #redis.call('SPOP', KEYS[1], ARGV[1])" 1 numbers 5
+        :5
+        > OBJECT ENCODING numbers
+        "listpack"
+        # config set-max-intset-entries 512
+        > SADD few 1 2 3 4 5 6
+        :6
+        > EVAL "return #redis.call('SPOP', KEYS[1], ARGV[1])" 1 few 5
+        :5
+        > OBJECT ENCODING few
+        "intset"
+        // What is left is too long.
+        > SADD long longer1 longer2 longer3 longer4 longer5 longer6
+        :6
+        > EVAL "return #redis.call('SPOP', KEYS[1], ARGV[1])" 1 long 5
+        :5
+        > OBJECT ENCODING long
+        "hashtable"
+        // There are too many.
+        # config set-max-listpack-entries 1
+        > SADD two a b c d e f g h i j k l
+        :12
+        > EVAL "return #redis.call('SPOP', KEYS[1], ARGV[1])" 1 two 10
+        :10
+        > OBJECT ENCODING two
+        "hashtable"
+        "#,
+    );
 }

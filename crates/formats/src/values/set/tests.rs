@@ -17,7 +17,7 @@ fn sealed(body: &[u8], version: u16) -> Vec<u8> {
 }
 
 fn members(payload: &[u8]) -> Option<Vec<String>> {
-    let Ok(Value::Set(members)) = decode(payload, BYTES_MAX) else { return None };
+    let Ok(Value::Set(members) | Value::SmallSet(members)) = decode(payload, BYTES_MAX) else { return None };
     Some(members.iter().map(|member| String::from_utf8(member.to_vec()).unwrap()).collect())
 }
 

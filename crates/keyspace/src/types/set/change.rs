@@ -2,7 +2,9 @@
 //! each form is laid out.
 
 use super::packed::{MEMBER_BYTES_MAX, MEMBERS_MAX, fits};
-use super::{Form, INTSET, Intset, MemberTable, PACKED, Packed, TYPE, Thresholds, intset, longest, packed, set};
+use super::{
+    Form, INTSET, Intset, MemberTable, PACKED, Packed, SetRef, TYPE, Thresholds, intset, longest, packed, set,
+};
 use crate::encoding::{BadEffect, Reader, put_names};
 use crate::storage::Scalar;
 use crate::storage::scalar::canonical_i64;
@@ -16,12 +18,15 @@ pub enum Change<'a> {
     Add { members: &'a [&'a [u8]] },
     /// These members are removed; when none is left, the key is deleted.
     Remove { members: &'a [&'a [u8]] },
+    /// The set is stored anew: one that was large may be small again.
+    Rebuild,
 }
 
 /// The first byte of an encoded change. IMPORTANT: append only; journals on disk hold these numbers.
 mod tag {
     pub(super) const ADD: u8 = 1;
     pub(super) const REMOVE: u8 = 2;
+    pub(super) const REBUILD: u8 = 3;
 }
 
 impl<'a> Change<'a> {
@@ -30,6 +35,7 @@ impl<'a> Change<'a> {
         let (tag, members) = match *self {
             Change::Add { members } => (tag::ADD, members),
             Change::Remove { members } => (tag::REMOVE, members),
+            Change::Rebuild => return out.push(tag::REBUILD),
         };
         out.push(tag);
         put_names(members, out);
@@ -51,6 +57,7 @@ impl<'a> Change<'a> {
                 reader.names(&mut lists.names)?;
                 Ok(Change::Remove { members: &lists.names })
             }
+            tag::REBUILD => Ok(Change::Rebuild),
             unknown => Err(BadEffect::UnknownChange(TYPE.tag, unknown)),
         }
     }
@@ -60,6 +67,7 @@ impl<'a> Change<'a> {
         match self {
             Change::Add { .. } => Fate::Gains { replaces: false },
             Change::Remove { .. } => Fate::Loses(Cause::Deleted),
+            Change::Rebuild => Fate::Noted,
         }
     }
 
@@ -67,6 +75,7 @@ impl<'a> Change<'a> {
         match self {
             Change::Add { .. } => "sadd",
             Change::Remove { .. } => "srem",
+            Change::Rebuild => "",
         }
     }
 
@@ -78,6 +87,10 @@ impl<'a> Change<'a> {
                 Applied::counted(members.iter().filter(|member| add(entry, member, thresholds)).count())
             }
             Change::Remove { members } => remove(entry, members),
+            Change::Rebuild => {
+                rebuild(entry, thresholds);
+                Applied::default()
+            }
         }
     }
 
@@ -89,7 +102,7 @@ impl<'a> Change<'a> {
                 let (entry, added) = create(name, members, thresholds);
                 Some((entry, Applied::counted(added)))
             }
-            Change::Remove { .. } => None,
+            Change::Remove { .. } | Change::Rebuild => None,
         }
     }
 }
@@ -195,11 +208,29 @@ fn table_mut(entry: &mut Entry) -> &mut MemberTable {
 
 /// Turns an intset into a small set.
 fn leave_intset(entry: &mut Entry) {
-    let set = Intset::new(entry.body());
-    if !fits(set.len(), set.longest()) {
+    let longest = Intset::new(entry.body()).longest();
+    make_small(entry, longest);
+}
+
+/// Makes a small set of a large one, if the thresholds allow it.
+fn rebuild(entry: &mut Entry, thresholds: &Thresholds) {
+    let SetRef::Table(table) = set(entry) else { return };
+    // The members are looked at only if they are few.
+    if table.form() == Form::Large && thresholds.allow_small(table.len(), 0) {
+        let longest = longest(table.iter().map(<[u8]>::len));
+        if thresholds.allow_small(table.len(), longest) {
+            make_small(entry, longest);
+        }
+    }
+}
+
+/// Turns a set, the longest member of which has so many bytes, into a small one.
+fn make_small(entry: &mut Entry, longest: usize) {
+    let set = set(entry);
+    if !fits(set.len(), longest) {
         return make_table(entry, Form::Small);
     }
-    let (packed, _) = packed::create(b"", set.iter().map(Scalar::Number), None);
+    let (packed, _) = packed::create(b"", set.iter(), None);
     entry.set_body(PACKED, packed.body());
 }
 

@@ -102,6 +102,14 @@ pub fn image_of(members: &formats::Texts, thresholds: &Thresholds, out: &mut Vec
     put_image(&members, thresholds.grown_form(&members), out);
 }
 
+/// Appends the image of a set that Redis kept as a listpack: it stays small if it may have so many members, even if all
+/// are integers or one is long, as in Redis.
+pub fn image_of_small(members: &formats::Texts, thresholds: &Thresholds, out: &mut Vec<u8>) {
+    let members: Vec<Scalar<'_>> = members.iter().map(Scalar::Bytes).collect();
+    let form = if thresholds.allow_small(members.len(), 0) { Form::Small } else { Form::Large };
+    put_image(&members, form, out);
+}
+
 pub(super) fn to_redis(entry: &Entry, _: &Shapes, _: u64) -> formats::Value {
     let set = set(entry);
     let mut members = formats::Texts::with_capacity(set.len(), 0);

@@ -8,7 +8,7 @@ mod packed;
 mod table;
 
 pub use change::Change;
-pub use image::{image_of, put_image};
+pub use image::{image_of, image_of_small, put_image};
 pub use intset::Intset;
 pub use packed::Packed;
 pub use table::MemberTable;

@@ -60,7 +60,7 @@ impl MemberTable {
         table
     }
 
-    /// The form that Redis would use, small or large. A set never returns to a smaller form.
+    /// The form that Redis would use, small or large. A set returns to a smaller form only by a rebuild.
     pub fn form(&self) -> Form {
         match self.is_small {
             true => Form::Small,

@@ -273,3 +273,24 @@ fn hostile_images_make_good_sets_or_none() {
         }
     }
 }
+
+/// Only a large set of few and short members is stored anew.
+#[test]
+fn a_set_is_rebuilt_if_it_may_be_small() {
+    let thresholds = Thresholds { small_entries_max: 3, small_value_bytes_max: 4, ..Thresholds::default() };
+    for (members, removed, expected) in [
+        (&["a", "b", "c", "longer"][..], &["longer"][..], Form::Small),
+        (&["a", "b", "c", "longer"], &["a"], Form::Large),
+        (&["a", "b", "c", "d", "e"], &["a"], Form::Large),
+        (&["a", "b"], &["a"], Form::Small),
+        (&["1", "2"], &["1"], Form::Intset),
+    ] {
+        let bytes = |names: &[&'static str]| names.iter().map(|name| name.as_bytes()).collect::<Vec<_>>();
+        let (mut entry, _) = Change::Add { members: &bytes(members) }.create(b"k", &thresholds).expect("a new set");
+        Change::Remove { members: &bytes(removed) }.apply(&mut entry, &thresholds);
+        let before: BTreeSet<Vec<u8>> = set(&entry).iter().map(|member| member.bytes().into_owned()).collect();
+        assert_eq!(Change::Rebuild.apply(&mut entry, &thresholds), Applied::default());
+        let after: BTreeSet<Vec<u8>> = set(&entry).iter().map(|member| member.bytes().into_owned()).collect();
+        assert_eq!((form(&entry), after), (expected, before), "{members:?}");
+    }
+}
