@@ -9,6 +9,8 @@ mod common;
 mod damage;
 #[path = "replay/indexes.rs"]
 mod indexes;
+#[path = "replay/polls.rs"]
+mod polls;
 #[path = "replay/threads.rs"]
 mod threads;
 

@@ -456,9 +456,15 @@ pub(super) fn make_consumer(
     Ok(())
 }
 
-/// Records that a consumer has asked for entries and got none.
+/// Notes that a consumer has asked for entries and got none. That is recorded only now and then: a consumer that polls
+/// must not make the journal grow.
 pub(super) fn see(cx: &mut WriteCx<'_>, key: Key<'_>, group: &[u8], consumer: &[u8]) {
     let at_ms = stamp_ms(cx) as i64;
+    let stream = cx.keys.view().typed::<&Stream>(key).ok().flatten();
+    let found = stream.and_then(|stream| stream.group(group)?.consumer(consumer));
+    if found.is_some_and(|consumer| consumer.note_seen(at_ms)) {
+        return;
+    }
     cx.keys.record(&Effect::change(key, Change::See { group, consumer, at_ms, deliveries: &[] }));
 }
 
@@ -568,7 +574,11 @@ fn read_pending(cx: &mut WriteCx<'_>, key: Key<'_>, asked: &Asked<'_>, after: St
         }
         reply.close(open, replied);
     }
-    // Even if nothing is pending, the consumer was seen.
-    keys.record(&Effect::change(key, Change::See { group, consumer, at_ms, deliveries: &deliveries }));
+    if deliveries.is_empty() {
+        // Even if nothing is pending, the consumer was seen.
+        see(cx, key, group, consumer);
+    } else {
+        keys.record(&Effect::change(key, Change::See { group, consumer, at_ms, deliveries: &deliveries }));
+    }
     Ok(())
 }

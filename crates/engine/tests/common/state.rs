@@ -13,7 +13,7 @@ use keyspace::types::run::{PackedKey, Replay, Run, SnapshotRef, StepRef};
 use keyspace::types::session::Session;
 use keyspace::types::set::SetRef;
 use keyspace::types::sorted_set::{Direction, StoredRef};
-use keyspace::types::stream::{Consumer, EntryRef, Stream, StreamId};
+use keyspace::types::stream::{Consumer, EntryRef, SEEN_LAG_MAX_MS, Stream, StreamId};
 use keyspace::types::{hash, string};
 use keyspace::{
     Change, Effect, Entry, HashRef, Key, Keyspace, Locked, NameHash, Scalar, SortedSetRef, Thresholds, Value,
@@ -339,7 +339,9 @@ fn stream(stream: &Stream) -> Content {
             .collect();
         let consumer = |consumer: &Consumer| {
             let pending: Vec<StreamId> = consumer.pending(..).collect();
-            format!("{:?} {} {} {pending:?}", consumer.name(), consumer.seen_ms(), consumer.active_ms())
+            let times = (consumer.journalled_seen_ms(), consumer.active_ms());
+            assert!(consumer.seen_ms().abs_diff(times.0) < SEEN_LAG_MAX_MS, "{}", consumer.seen_ms());
+            format!("{:?} {times:?} {pending:?}", consumer.name())
         };
         let consumers: Vec<String> = group.consumers().map(consumer).collect();
         let released: Vec<StreamId> = group.released().collect();

@@ -7,6 +7,7 @@ use crate::storage::size_class::size_class;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeBounds;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 /// A consumer group.
 #[derive(Clone, Default)]
@@ -70,11 +71,34 @@ pub struct Delivery {
 #[derive(Clone)]
 pub struct Consumer {
     name: Arc<[u8]>,
-    /// Unix milliseconds at which it last asked for entries.
-    seen_ms: i64,
+    seen: Seen,
     /// Unix milliseconds at which it last got some; [`NEVER_ACTIVE`] if it never has.
     active_ms: i64,
     pending: BTreeSet<StreamId>,
+}
+
+/// Unix milliseconds at which a consumer last asked for entries. A consumer that asks again and again and gets none must
+/// not make the journal grow each time. So the latest time is kept beside the one in the journal, which follows it at a
+/// distance of less than [`SEEN_LAG_MAX_MS`].
+struct Seen {
+    journalled_ms: i64,
+    latest_ms: AtomicI64,
+}
+
+/// How much later than its journal says a consumer may have asked for entries. After a start its idle time may be that
+/// much too long.
+pub const SEEN_LAG_MAX_MS: u64 = 10_000;
+
+impl Seen {
+    fn at(ms: i64) -> Seen {
+        Seen { journalled_ms: ms, latest_ms: AtomicI64::new(ms) }
+    }
+}
+
+impl Clone for Seen {
+    fn clone(&self) -> Seen {
+        Seen { journalled_ms: self.journalled_ms, latest_ms: AtomicI64::new(self.latest_ms.load(Relaxed)) }
+    }
 }
 
 /// When a consumer was active that never got an entry.
@@ -87,7 +111,24 @@ impl Consumer {
 
     /// Unix milliseconds at which it last asked for entries.
     pub fn seen_ms(&self) -> i64 {
-        self.seen_ms
+        self.seen.latest_ms.load(Relaxed)
+    }
+
+    /// The time at which it last asked for entries, as the journal and images have it.
+    pub fn journalled_seen_ms(&self) -> i64 {
+        self.seen.journalled_ms
+    }
+
+    /// Notes that it has asked for entries. False, with nothing noted, when the time must be journalled: see
+    /// [`Change::See`].
+    ///
+    /// [`Change::See`]: super::Change::See
+    pub fn note_seen(&self, at_ms: i64) -> bool {
+        let is_near = at_ms.abs_diff(self.seen.journalled_ms) < SEEN_LAG_MAX_MS;
+        if is_near {
+            self.seen.latest_ms.store(at_ms, Relaxed);
+        }
+        is_near
     }
 
     /// Unix milliseconds at which it last got entries that are pending for it; [`NEVER_ACTIVE`] if it never has.
@@ -185,7 +226,7 @@ impl Group {
             return false;
         }
         let name: Arc<[u8]> = name.into();
-        let consumer = Consumer { name: name.clone(), seen_ms, active_ms, pending: BTreeSet::new() };
+        let consumer = Consumer { name: name.clone(), seen: Seen::at(seen_ms), active_ms, pending: BTreeSet::new() };
         let number =
             match self.consumers.iter().position(Option::is_none).filter(|_| self.names.len() < self.consumers.len()) {
                 Some(free) => free,
@@ -217,7 +258,7 @@ impl Group {
     pub(super) fn see(&mut self, name: &[u8], seen_ms: i64) -> Option<u32> {
         let number = *self.names.get(name)?;
         if let Some(consumer) = &mut self.consumers[number as usize] {
-            consumer.seen_ms = seen_ms;
+            consumer.seen = Seen::at(seen_ms);
         }
         Some(number)
     }

@@ -29,7 +29,7 @@ pub(super) fn write(entry: &Entry, _: &Shapes, out: &mut Vec<u8>) {
 
 fn put(stream: &Stream, out: &mut Vec<u8>) {
     let consumers = || stream.groups.values().flat_map(Group::consumers);
-    let form = match consumers().all(|consumer| consumer.active_ms() == consumer.seen_ms()) {
+    let form = match consumers().all(|consumer| consumer.active_ms() == consumer.journalled_seen_ms()) {
         _ if stream.idempotency.is_some() => form::IDEMPOTENT,
         _ if has_released(stream) => form::RELEASED,
         true => form::CHUNKS,
@@ -52,7 +52,8 @@ fn put(stream: &Stream, out: &mut Vec<u8>) {
         put_number(group.consumers().len() as u64, out);
         for consumer in group.consumers() {
             put_bytes(consumer.name(), out);
-            put_signed(consumer.seen_ms(), out);
+            // IMPORTANT: not the latest time, so that a snapshot is what the journal up to it gives.
+            put_signed(consumer.journalled_seen_ms(), out);
             if form != form::CHUNKS {
                 put_signed(consumer.active_ms(), out);
             }

@@ -18,7 +18,7 @@ mod trim;
 
 pub use change::Change;
 pub use chunk::{EntryRef, Field, Fields};
-pub use group::{Consumer, DELIVERIES_MAX, Delivery, Group, NEVER_ACTIVE, Pending};
+pub use group::{Consumer, DELIVERIES_MAX, Delivery, Group, NEVER_ACTIVE, Pending, SEEN_LAG_MAX_MS};
 pub use id::StreamId;
 pub use idempotency::{Idempotency, Remembered, Retention};
 pub use image::{image_of, to_redis, whole};
