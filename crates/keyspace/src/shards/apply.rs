@@ -20,6 +20,10 @@ impl Locked<'_> {
                 if let Some(entry) = discarded {
                     self.discard(entry);
                 }
+                if change.removes_parts() {
+                    let removed = self.db_mut(db, key).change_entry(key, |entry, _| entry.object_mut()?.take_removed());
+                    removed.flatten().into_iter().for_each(|removed| self.garbage.add(removed));
+                }
                 applied
             }
             _ => Applied::counted(self.apply_to_keys(db, effect)),

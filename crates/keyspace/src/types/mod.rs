@@ -134,6 +134,14 @@ pub struct ElementExpiry {
 }
 
 impl Object {
+    /// Takes what the last change has removed of the value, if that takes long to free.
+    pub(crate) fn take_removed(&mut self) -> Option<impl Send + 'static + use<>> {
+        match self {
+            Object::Stream(stream) => stream.take_removed(),
+            _ => None,
+        }
+    }
+
     /// True when the value has expired, whatever the deadline of its key: each of its elements has, or its lifetime is
     /// over.
     #[inline]
@@ -507,6 +515,12 @@ impl<'a> Change<'a> {
     #[inline]
     pub fn replaces_other_types(&self) -> bool {
         matches!(self, Change::String(string::Change::Set { .. }))
+    }
+
+    /// True when it may remove a part of a value that takes long to free: see [`Object::take_removed`].
+    #[inline]
+    pub(crate) fn removes_parts(&self) -> bool {
+        matches!(self, Change::Stream(change) if change.removes_parts())
     }
 
     /// The fields of a record that it affects.

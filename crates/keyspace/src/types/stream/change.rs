@@ -5,9 +5,9 @@ use super::group::{Delivery, Group, NEVER_ACTIVE};
 use super::id::StreamId;
 use super::idempotency::{Idempotency, Remembered, Retention};
 use super::log::Thresholds;
-use super::{Stream, TYPE};
+use super::{Removed, Stream, TYPE};
 use crate::encoding::{BadEffect, Reader, put_bytes, put_number, put_signed};
-use crate::types::{Applied, Cause, Entry, Fate, Lists, Object};
+use crate::types::{Applied, Cause, Entry, FREED_AT_ONCE_MAX, Fate, Lists, Object};
 
 /// A change of a stream. Times are in unix milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -337,6 +337,12 @@ impl<'a> Change<'a> {
         })
     }
 
+    /// True when [`Stream::take_removed`] may have something afterwards.
+    #[inline]
+    pub(in crate::types) fn removes_parts(&self) -> bool {
+        matches!(self, Change::DestroyGroup { .. } | Change::Configure { .. })
+    }
+
     #[inline]
     pub(in crate::types) fn fate(&self) -> Fate {
         match self {
@@ -423,7 +429,13 @@ impl<'a> Change<'a> {
                 (group.last, group.entries_read) = (last, entries_read);
                 1
             }),
-            Change::DestroyGroup { group } => stream.groups.remove(group).is_some().into(),
+            Change::DestroyGroup { group } => {
+                let removed = stream.groups.remove(group);
+                let count = removed.is_some().into();
+                let large = removed.filter(|group| group.len() > FREED_AT_ONCE_MAX);
+                stream.removed = large.map(|group| Box::new(Removed::Group { _freed: group }));
+                count
+            }
             Change::CreateConsumer { group, consumer, at_ms } => {
                 in_group(stream, group, |group| group.create_consumer(consumer, at_ms, NEVER_ACTIVE).into())
             }
@@ -459,7 +471,9 @@ impl<'a> Change<'a> {
                 deliveries.len()
             }),
             Change::Configure { retention } => {
-                stream.idempotency.get_or_insert_with(|| Box::new(Idempotency::new(retention))).configure(retention);
+                let ids = stream.idempotency.get_or_insert_with(|| Box::new(Idempotency::new(retention)));
+                let large = ids.configure(retention).filter(|ids| ids.len() > FREED_AT_ONCE_MAX);
+                stream.removed = large.map(|ids| Box::new(Removed::Ids { _freed: ids }));
                 0
             }
             Change::Remember { remembered } => {

@@ -25,7 +25,7 @@ pub use image::{image_of, to_redis, whole};
 pub use log::{CHUNK_BYTES_MAX, Thresholds};
 pub use trim::{Keep, References, Trimmed, Trimming};
 
-use super::{Entry, Object, ValueType};
+use super::{Entry, FREED_AT_ONCE_MAX, Object, ValueType};
 use log::EntryLog;
 use std::collections::BTreeMap;
 
@@ -44,7 +44,8 @@ pub static TYPE: ValueType = ValueType {
     is_freed_later: |object| {
         stream_of(object).is_some_and(|stream| {
             let pending: usize = stream.groups.values().map(Group::len).sum();
-            stream.chunks() > FREED_AT_ONCE_CHUNKS_MAX || pending > super::FREED_AT_ONCE_MAX
+            let ids = stream.idempotency.as_ref().map_or(0, |ids| ids.len());
+            stream.chunks() > FREED_AT_ONCE_CHUNKS_MAX || pending + ids > FREED_AT_ONCE_MAX
         })
     },
     write_image: image::write,
@@ -88,6 +89,15 @@ pub struct Stream {
     groups: BTreeMap<Box<[u8]>, Group>,
     /// `None` unless producers use ids of their own.
     idempotency: Option<Box<Idempotency>>,
+    /// What the last change has removed, if that takes long to free.
+    removed: Option<Box<Removed>>,
+}
+
+/// A part of a stream that was removed.
+#[derive(Clone)]
+enum Removed {
+    Group { _freed: Group },
+    Ids { _freed: idempotency::Kept },
 }
 
 impl Stream {
@@ -225,6 +235,11 @@ impl Stream {
     fn has_gaps_from(&self, id: StreamId) -> bool {
         let has_gaps = self.len > 0 && self.max_deleted != StreamId::MIN && self.first <= self.max_deleted;
         has_gaps && id <= self.max_deleted
+    }
+
+    /// Takes what the last change has removed, to be freed later.
+    pub(in crate::types) fn take_removed(&mut self) -> Option<impl Send + 'static + use<>> {
+        self.removed.take()
     }
 
     fn append(&mut self, id: StreamId, fields: &[Field<'_>], thresholds: &Thresholds) {
