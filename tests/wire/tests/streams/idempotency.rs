@@ -109,12 +109,18 @@ fn what_producers_and_xcfgset_are_told() {
         -ERR value is not an integer or out of range
         > XCFGSET s IDMP-MAXSIZE 000
         -ERR value is not an integer or out of range
+        > XCFGSET s IDMP-DURATION INVALID IDMP-MAXSIZE
+        -ERR value is not an integer or out of range
         > XCFGSET s IDMP-DURATION 0
-        ~-ERR IDMP-DURATION must be between *
+        -ERR IDMP-DURATION must be between 1 and 86400 seconds
+        > XCFGSET s IDMP-DURATION -1
+        -ERR IDMP-DURATION must be between 1 and 86400 seconds
         > XCFGSET s IDMP-DURATION 86401
-        ~-ERR IDMP-DURATION must be between *
+        -ERR IDMP-DURATION must be between 1 and 86400 seconds
+        > XCFGSET s IDMP-MAXSIZE -1
+        -ERR IDMP-MAXSIZE must be between 1 and 10000 entries
         > XCFGSET s IDMP-MAXSIZE 10001
-        ~-ERR IDMP-MAXSIZE must be between *
+        -ERR IDMP-MAXSIZE must be between 1 and 10000 entries
         > XCFGSET s IDMP-DURATION 86400 IDMP-MAXSIZE 10000
         +OK
         > XINFO STREAM s
