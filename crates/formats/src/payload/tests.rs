@@ -78,7 +78,7 @@ fn valkey_s_values_are_read() {
         ("1410100000000300816102816202816302ff5000cbc02085a8c5174a", ["a", "b", "c"]),
         ("0b14040000000300000001000000020000007011010050004aff0897c54fb7a1", ["1", "2", "70000"]),
     ] {
-        let Ok(Value::Set(members)) = read(hex) else { panic!("{:?}", read(hex)) };
+        let Ok(Value::Set(members) | Value::SmallSet(members)) = read(hex) else { panic!("{:?}", read(hex)) };
         assert_eq!(members.iter().map(<[u8]>::to_vec).collect::<Vec<_>>(), texts(&expected));
     }
     let zset = read("1115150000000400816202842d302e35058161020101ff50007541ee9b05defa7e");
