@@ -85,22 +85,27 @@ fn libraries_of_functions() {
 fn indexes() {
     const CREATE: &str = "IDX.CREATE i PREFIX 1 p: FIELD f";
     const DROP: &str = "IDX.DROP i";
+    const DROP_OTHER: &str = "IDX.DROP index:some";
     check(&[
-        (&[], CREATE, "IDX.LIST", "*3"),
+        (&[], CREATE, "IDX.LIST", "*4"),
         (&[], CREATE, "IDX.INFO i", "*14"),
+        (&[], CREATE, "IDX.LIMIT i", "*0"),
+        (&[], CREATE, "IDX.GROUPS i", "*2"),
+        (&[], DROP_OTHER, "IDX.LIMIT index:some", "-ERR there is no index"),
+        (&[], "IDX.LIMIT index:groups ALL PAUSE yes", "IDX.LIMIT index:groups", "*1"),
         (&[], CREATE, CREATE, "-ERR the name"),
         (&[], CREATE, "SET i 1", "-ERR 'i' is an index"),
         (&[], CREATE, "GET i", "-WRONGTYPE"),
         (&[], CREATE, "SESSION.OPEN ID i", "-ERR 'i' is an index"),
         (&["HELLO 3"], CREATE, "SESSION.ATTACH i", "-ERR 'i' is an index"),
         (&[], CREATE, "REG.SNAPSHOT STORE i", "-ERR 'i' is an index"),
-        (&[], CREATE, "EVAL return~redis.call('IDX.LIST') 0", "*3"),
-        (&["MULTI", "IDX.LIST"], CREATE, "EXEC", "*1 *3"),
+        (&[], CREATE, "EVAL return~redis.call('IDX.LIST') 0", "*4"),
+        (&["MULTI", "IDX.LIST"], CREATE, "EXEC", "*1 *4"),
         (&["MULTI", CREATE], CREATE, "EXEC", "*1 -ERR the name"),
         (&["MULTI", "SET i 1"], CREATE, "EXEC", "*1 -ERR 'i' is an index"),
         (&["TXN.BEGIN"], CREATE, "GET i", "-ERR GET cannot be part"),
         (&["TXN.BEGIN"], CREATE, "SET i 1", "-ERR SET cannot be part"),
-        (&[CREATE], DROP, "IDX.LIST", "*2"),
+        (&[CREATE], DROP, "IDX.LIST", "*3"),
         (&[CREATE], DROP, DROP, ":0"),
         (&[CREATE], DROP, "IDX.RANGE i -inf +inf", "-ERR there is no index"),
         (&[CREATE], DROP, "SWEEP i BEFORE 10 SET 1 g 1", "-ERR there is no index"),

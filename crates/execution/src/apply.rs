@@ -2,7 +2,7 @@
 //! follower. Refuses to know the journal.
 
 use crate::engine::Engine;
-use crate::indexes::definitions::define_index;
+use crate::indexes::definitions::{define_index, set_limits};
 use crate::scripts::Defined;
 use keyspace::{Applied, Definable, Effect, Locked, Thresholds};
 
@@ -21,6 +21,7 @@ pub fn apply(
         Effect::Define { what, name, definition } => define(engine, locked, what, name, Some(definition)),
         Effect::Undefine { what, name } => define(engine, locked, what, name, None),
         Effect::Change { .. }
+        | Effect::Rate { .. }
         | Effect::Delete { .. }
         | Effect::Deadline { .. }
         | Effect::Rename { .. }
@@ -40,6 +41,7 @@ pub fn apply(
 fn define(engine: &Engine, locked: &mut Locked<'_>, what: Definable, name: &[u8], definition: Option<&[u8]>) {
     match what {
         Definable::Index => define_index(engine, locked, name, definition),
+        Definable::Limits => set_limits(engine, name, definition),
         // Used at the next start only.
         Definable::Fork | Definable::Restore => {}
         Definable::Hook => engine.sessions.set_hook(name, definition),

@@ -190,6 +190,7 @@ fn makes_cell(locked: &Locked<'_>, db: usize, effect: &Effect<'_>) -> bool {
         }
         Effect::Delete { .. }
         | Effect::Deadline { .. }
+        | Effect::Rate { .. }
         | Effect::FlushDb
         | Effect::FlushAll
         | Effect::SwapDb { .. }

@@ -134,6 +134,7 @@ impl<'a> Recorder<'a> {
             Effect::Copy { to, to_db, .. } => self.pass_replace(to_db, to)?,
             Effect::Move { key, to_db } => self.pass_replace(to_db, key)?,
             Effect::Deadline { .. }
+            | Effect::Rate { .. }
             | Effect::FlushDb
             | Effect::FlushAll
             | Effect::SwapDb { .. }

@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::observability::hot_keys::Moment;
-use crate::{scripts, waiting};
+use crate::{indexes, scripts, waiting};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Does periodic work, about ten times a second: samples counters and memory, and retries clean-ups that a lock had
@@ -11,6 +11,7 @@ pub fn sample(engine: &Engine) {
     engine.watches.remove_orphaned(&engine.keyspace);
     waiting::queueing::remove_orphaned_waiters(engine);
     scripts::tidy::wake_to_tidy(engine);
+    indexes::tidy_groups(engine);
     engine.clock.adjust();
     engine.hot_keys.end_if_over(&engine.monitors, || moment(engine));
     engine.statistics.sampler.note(engine.clock.monotonic_ns(), &engine.statistics.totals());

@@ -343,6 +343,7 @@ impl<'a> View<'a> {
             }
             Effect::Put { key, .. } => generic(db, "restore", key),
             Effect::Delete { cause: Cause::Expired, .. }
+            | Effect::Rate { .. }
             | Effect::FlushDb
             | Effect::FlushAll
             | Effect::SwapDb { .. }

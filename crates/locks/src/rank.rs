@@ -67,4 +67,6 @@ ranks! {
     HOT_KEYS = 100, "the session of HOTKEYS";
     HOT_KEYS_OF_WORKER = 101, "what HOTKEYS counts on a worker";
     WAKER = 102, "the waker of a connection's or worker's task";
+    GROUP_QUEUES = 103, "the groups of an index in one database";
+    GROUP_LIMITS = 104, "the limits of the groups of an index";
 }

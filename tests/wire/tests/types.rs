@@ -135,6 +135,8 @@ const PASSED_OVER: &[(&str, &str)] = &[
     ("IDX.CREATE k PREFIX 1 x FIELD f", "-ERR the name 'k' is taken by a key"),
     ("IDX.DROP k", ":0"),
     ("IDX.INFO k", "-ERR there is no index 'k'"),
+    ("IDX.GROUPS k", "-ERR there is no index 'k'"),
+    ("IDX.LIMIT k ALL PAUSE yes", "-ERR there is no index 'k'"),
     ("IDX.RANGE k 0 1", "-ERR there is no index 'k'"),
     ("SWEEP k BEFORE 100 SET 1 f 9", "-ERR there is no index 'k'"),
     ("CLAIM 1 k SET 1 f 9", "-ERR there is no index 'k'"),

@@ -22,7 +22,7 @@ use execution::waiting::{Blocked, Event};
 use keyspace::IndexRef;
 use keyspace::db::Db;
 use keyspace::garbage::Garbage;
-use keyspace::index::{Condition, Definition};
+use keyspace::index::{Condition, Definition, HeldWhere, Index};
 use keyspace::types::sorted_set::{Direction, ScoreRange};
 use keyspace::{Definable, Effect, Locked, Value};
 use resp::{Protocol, Reply};
@@ -68,6 +68,7 @@ fn take_definition(cx: &mut ScriptCx<'_, '_>) -> Result<Definition, CommandError
     let args = &mut cx.args;
     let owned = |names: Names<'_>| names.iter().map(|name| name.to_vec()).collect();
     let (mut prefixes, mut field, mut condition, mut stamp) = (None, None, None, None);
+    let (mut group, mut held) = (None, None);
     while let Some(word) = args.try_next() {
         if is_word(word, "PREFIX") {
             once(&mut prefixes, names(args, "PREFIX")?, "PREFIX")?;
@@ -80,6 +81,11 @@ fn take_definition(cx: &mut ScriptCx<'_, '_>) -> Result<Definition, CommandError
             once(&mut condition, Condition { field, values, only: option == "ONLY" }, "ONLY or EXCLUDE")?;
         } else if is_word(word, "STAMP") {
             once(&mut stamp, true, "STAMP")?;
+        } else if is_word(word, "GROUP") {
+            once(&mut group, argument(args, "the field behind GROUP")?.to_vec(), "GROUP")?;
+        } else if is_word(word, "HELD") {
+            let field = argument(args, "the field behind HELD")?.to_vec();
+            once(&mut held, HeldWhere { field, values: owned(names(args, "HELD")?) }, "HELD")?;
         } else {
             return Err(unknown_option(word));
         }
@@ -89,7 +95,7 @@ fn take_definition(cx: &mut ScriptCx<'_, '_>) -> Result<Definition, CommandError
         return Err(CommandError::fixed("ERR PREFIX must name at least one prefix; the empty one is all names"));
     }
     let field = field.ok_or(CommandError::fixed("ERR FIELD is missing: which field is the score"))?;
-    Ok(Definition { prefixes: owned(prefixes), field, condition, stamp: stamp.unwrap_or_default() })
+    Ok(Definition { prefixes: owned(prefixes), field, condition, stamp: stamp.unwrap_or_default(), group, held })
 }
 
 pub(super) fn drop_index(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
@@ -164,9 +170,11 @@ fn with_index<T>(
 
 pub(super) fn info(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     let name = argument(&mut cx.args, "the name of the index")?;
+    let db = cx.client.db;
     let found = with_index(cx, name, None, |index, _, reply| {
         let definition = &index.index().definition;
-        reply.map(7);
+        let has_queues = definition.has_queues();
+        reply.map(if has_queues { 10 } else { 7 });
         reply.bulk(b"prefixes");
         reply.array(definition.prefixes.len());
         definition.prefixes.iter().for_each(|prefix| reply.bulk(prefix));
@@ -185,15 +193,38 @@ pub(super) fn info(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
         }
         reply.bulk(b"stamp");
         reply.integer(i64::from(definition.stamp));
+        if has_queues {
+            put_groups(reply, index.index(), db);
+        }
         reply.bulk(b"entries");
         reply.integer(index.len() as i64);
         reply.bulk(b"bytes");
-        reply.integer(index.heap_bytes() as i64);
+        reply.integer((index.heap_bytes() + index.index().groups.heap_bytes(db)) as i64);
     })?;
     if found.is_none() {
         cx.after = After::Again;
     }
     Ok(())
+}
+
+/// What an index with GROUP or HELD has beside the others.
+fn put_groups(reply: &mut Reply<'_>, index: &Index, db: usize) {
+    reply.bulk(b"group");
+    match &index.definition.group {
+        Some(group) => reply.bulk(group),
+        None => reply.null(),
+    }
+    reply.bulk(b"held");
+    match &index.definition.held {
+        Some(held) => {
+            reply.array(1 + held.values.len());
+            reply.bulk(&held.field);
+            held.values.iter().for_each(|value| reply.bulk(value));
+        }
+        None => reply.null(),
+    }
+    reply.bulk(b"groups");
+    reply.integer(index.groups.lock(db).len() as i64);
 }
 
 /// `IDX.RANGE name min max …`

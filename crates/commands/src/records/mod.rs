@@ -4,6 +4,7 @@ mod change;
 mod claim;
 mod filters;
 mod find;
+mod groups;
 mod indexes;
 mod record_reply;
 mod sweep;

@@ -1,6 +1,6 @@
 //! Records: the rows, each with its documentation: Redis's facts in our words.
 
-use super::{change, claim, find, indexes, sweep};
+use super::{change, claim, find, groups, indexes, sweep};
 use crate::shared::reach;
 use execution::command::{Command, Flags, Keys, at_least, catalogue, definition, exactly, key, overview, read, write};
 use execution::docs::argument::{self as arg, Argument};
@@ -74,6 +74,7 @@ pub(super) const COMMANDS: &[Command] = &[
             arg::string("counter").after("COUNTER").optional(),
             arg::block("limit", &[arg::integer("max"), pairs("else", "ELSE")]).after("UPTO").optional(),
             arg::integer("count").after("COUNT").optional(),
+            arg::one_of("order", &[arg::token("fair", "FAIR"), arg::token("score", "SCORE")]).after("ORDER").optional(),
             arg::integer("milliseconds").after("BLOCK").optional(),
             SHOWN,
             WITHTTL,
@@ -93,6 +94,8 @@ pub(super) const COMMANDS: &[Command] = &[
                 &[arg::block("only", CONDITION).after("ONLY"), arg::block("exclude", CONDITION).after("EXCLUDE")],
             )
             .optional(),
+            arg::string("group").after("GROUP").optional(),
+            arg::block("held", CONDITION).after("HELD").optional(),
             arg::token("stamp", "STAMP").optional(),
         ]),
     definition("idx.drop", exactly(2), indexes::drop_index)
@@ -101,6 +104,17 @@ pub(super) const COMMANDS: &[Command] = &[
         .own_doc("0.1.0", "Removes an index; its records stay.")
         .complexity("O(N) for N records")
         .arguments(&[arg::string("name")]),
+    overview("idx.groups", at_least(2), groups::groups)
+        .categories(&["read"])
+        .searches(reach::reads_index)
+        .flag(Flags::READS_INDEXES)
+        .own_doc("0.1.0", "Lists the groups of an index: how many records wait and are held, and what limits apply.")
+        .complexity("O(N) for N groups returned, at most 4096 at a time")
+        .arguments(&[
+            arg::string("name"),
+            arg::integer("cursor").after("CURSOR").optional(),
+            arg::integer("limit").after("LIMIT").optional(),
+        ]),
     overview("idx.info", exactly(2), indexes::info)
         .categories(&["read"])
         .searches(reach::reads_index)
@@ -108,6 +122,21 @@ pub(super) const COMMANDS: &[Command] = &[
         .own_doc("0.1.0", "Returns the definition and the size of an index.")
         .complexity("O(1)")
         .arguments(&[arg::string("name")]),
+    definition("idx.limit", at_least(2), groups::set_limit)
+        .searches(reach::drops_index)
+        .categories(&["admin", "dangerous"])
+        .grows_memory()
+        .own_doc("0.1.0", "Limits how many records of a group are held, and how fast they are taken.")
+        .complexity("O(1) for GROUP; O(N) for N groups in slices for EACH and ALL")
+        .arguments(&[
+            arg::string("name"),
+            arg::one_of(
+                "scope",
+                &[arg::string("group").after("GROUP"), arg::token("each", "EACH"), arg::token("all", "ALL")],
+            )
+            .optional(),
+            arg::one_of("change", &[arg::block("attributes", ATTRIBUTES), arg::token("reset", "RESET")]).optional(),
+        ]),
     catalogue("idx.list", exactly(1), indexes::list)
         .flag(Flags::NO_TXN)
         .own_doc("0.1.0", "Lists the indexes.")
@@ -147,6 +176,26 @@ pub(super) const COMMANDS: &[Command] = &[
         ]),
 ];
 
+const ATTRIBUTES: &[Argument] = &[
+    arg::one_of("held", &[arg::integer("max"), arg::token("none", "NONE"), arg::token("default", "DEFAULT")])
+        .after("HELD")
+        .optional(),
+    arg::one_of(
+        "rate",
+        &[
+            arg::block(
+                "numbers",
+                &[arg::integer("takes"), arg::integer("milliseconds"), arg::integer("burst").after("BURST").optional()],
+            ),
+            arg::token("none", "NONE"),
+            arg::token("default", "DEFAULT"),
+        ],
+    )
+    .after("RATE")
+    .optional(),
+    arg::double("weight").after("WEIGHT").optional(),
+    arg::one_of("pause", &[arg::token("yes", "YES"), arg::token("no", "NO")]).after("PAUSE").optional(),
+];
 const CONDITION: &[Argument] = &[arg::string("field"), arg::integer("count"), arg::string("value").multiple()];
 const FILTER: &[Argument] = &[
     arg::string("field"),

@@ -7,7 +7,7 @@ use engine::execution::walk::{Placement, SnapshotPart, Walk};
 use engine::persistence::journal_state::JournalState;
 use engine::persistence::{Report, SnapshotBusy, SnapshotReason};
 use engine::{Client, ClientHandle, Clock, Engine, Flow, Persistence, Settings, Worker};
-use keyspace::index::{Condition, Definition};
+use keyspace::index::{Condition, Definition, HeldWhere};
 use resp::{OwnedRequest, Request};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -87,12 +87,17 @@ fn configured() -> Vec<(Vec<u8>, Definition)> {
         prefixes: prefixes.iter().map(|prefix| prefix.as_bytes().to_vec()).collect(),
         field: field.into(),
         condition,
-        stamp: false,
+        ..Definition::default()
     };
     let condition = Condition { field: b"f2".to_vec(), values: vec![b"v".to_vec(), b"1".to_vec()], only: false };
+    let held = HeldWhere { field: b"f3".to_vec(), values: vec![b"v".to_vec(), b"7".to_vec()] };
     vec![
         (b"index:all".to_vec(), definition(&[""], "f1", None)),
         (b"index:some".to_vec(), definition(&["a", "c", "{a}"], "f3", Some(condition))),
+        (
+            b"index:groups".to_vec(),
+            Definition { group: Some(b"f2".to_vec()), held: Some(held), ..definition(&[""], "f1", None) },
+        ),
     ]
 }
 

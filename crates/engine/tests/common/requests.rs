@@ -155,7 +155,7 @@ impl Source {
         if RARE.contains(&&*row.full_name) && self.random.u8(..12) > 0 {
             return self.request();
         }
-        if ["idx.create", "idx.drop", "sweep", "claim"].contains(&&*row.full_name) {
+        if ["idx.create", "idx.drop", "idx.limit", "sweep", "claim"].contains(&&*row.full_name) {
             return self.about_indexes(&row.full_name);
         }
         if let Some((_, steps)) = STEPS.iter().find(|(name, _)| *name == row.full_name)
@@ -350,10 +350,30 @@ impl Source {
                 let (prefix, field) = (self.pick(&["\"\"", "a", "c", "spare:"]), self.random.u8(..4));
                 let condition = self.pick(&["", " only f2 2 v 1", " exclude f2 1 v"]);
                 let stamp = self.pick(&["", "", " stamp"]);
-                let line = format!("idx.create {name} prefix 1 {prefix} field f{field}{condition}{stamp}");
+                let groups = self.pick(&["", " group f2", " group f3 held f2 2 v 1", " held f1 1 1"]);
+                let line = format!("idx.create {name} prefix 1 {prefix} field f{field}{condition}{groups}{stamp}");
                 words(&line).into_iter().map(|word| if word == b"\"\"" { Vec::new() } else { word }).collect()
             }
             "idx.drop" => words(&format!("idx.drop {name}")),
+            "idx.limit" => {
+                let index = self.pick(&["index:groups", "index:groups", "index:all", name]);
+                let scope = self.pick(&["all", "each", "group v", "group 1", "group value"]);
+                let limits = [
+                    "held 1",
+                    "held 2",
+                    "held none",
+                    "held default",
+                    "rate 1 5",
+                    "rate 100 1000 burst 2",
+                    "rate none",
+                    "pause yes",
+                    "pause no",
+                    "weight 3",
+                    "reset",
+                    "reset",
+                ];
+                words(&format!("idx.limit {index} {scope} {}", self.pick(&limits)))
+            }
             "claim" => self.claim(name),
             _ => {
                 let (index, before) = (self.pick(&["index:all", "index:some", name]), self.random.u16(..2_000));
@@ -366,19 +386,35 @@ impl Source {
 
     /// A claim of records, with every option now and then. Some of them leave records where they are found again.
     fn claim(&mut self, name: &str) -> Vec<Vec<u8>> {
-        let indexes = self.pick(&["1 index:all", "1 index:some", "2 index:some index:all", "", "2 index:all "]);
+        let indexes = [
+            "1 index:all",
+            "1 index:some",
+            "1 index:groups",
+            "2 index:groups index:all",
+            "2 index:some index:all",
+            "",
+            "2 index:all ",
+        ];
+        let indexes = self.pick(&indexes);
         let mut line = match indexes {
             "" => format!("claim 1 {name}"),
             "2 index:all " => format!("claim 2 index:all {name}"),
             indexes => format!("claim {indexes}"),
         };
-        let options: [&[&str]; 9] = [
+        let options: [&[&str]; 10] = [
             &["", "", " min -inf", " min (3", " min NOW-100000"],
             &["", " max +inf", " max 500", " max (40", " max NOW", " max NOW+2000"],
             &["", "", "", " where f2 2 v value", " where f2 1 v where f0 3 1 2 3"],
-            &[" set 1 f1 NOW+5", " set 2 f1 NOW+5000 f2 v", " set 1 f4 claimed", " set 1 f3 7"],
+            &[
+                " set 1 f1 NOW+5",
+                " set 2 f1 NOW+5000 f2 v",
+                " set 1 f4 claimed",
+                " set 1 f3 v",
+                " set 2 f1 NOW+50 f3 v",
+            ],
             &["", "", " counter f0", " counter f9", " counter f0 upto 3 else 2 f1 NOW f2 v"],
             &["", "", " count 2", " count 50"],
+            &["", "", " order score", " order fair"],
             &["", "", " block 1", " block 0"],
             &["", "", " keys", " fields 2 f1 f9"],
             &["", "", " withttl"],

@@ -106,6 +106,37 @@ fn assert_index_is_exact(locked: &Locked<'_>, db: usize, index: &Index) {
     }
 }
 
+/// Compares the groups of an index with what a look at every key finds.
+fn assert_groups_are_exact(locked: &Locked<'_>, db: usize, index: &Index) {
+    let definition = &index.definition;
+    if !definition.has_queues() {
+        return;
+    }
+    let mut expected: BTreeMap<Vec<u8>, (usize, u64, f64)> = BTreeMap::new();
+    for (_, shard) in locked.shards() {
+        for entry in shard.db(db).iter(0).filter(|entry| definition.covers(entry.name())) {
+            let Value::Hash(hash) = shard.db(db).value(entry, 0) else { continue };
+            let Some(group) = definition.group(hash) else { continue };
+            let (score, is_held) = (definition.score(hash), definition.holds(|field| hash.get(field)));
+            if score.is_some() || is_held {
+                let (records, held, first) = expected.entry(group).or_insert((0, 0, f64::INFINITY));
+                *records += usize::from(score.is_some());
+                *held += u64::from(is_held);
+                *first = first.min(score.unwrap_or(f64::INFINITY));
+            }
+        }
+    }
+    let mut found = BTreeMap::new();
+    index.groups.lock(db).list(0, usize::MAX, |group| {
+        // Groups are kept for their rates and turns, too.
+        if group.records > 0 || group.held > 0 {
+            let first = group.first_score.unwrap_or(f64::INFINITY);
+            found.insert(group.name.to_vec(), (group.records, group.held, first));
+        }
+    });
+    assert_eq!(found, expected, "groups of {} in database {db}", String::from_utf8_lossy(&index.name));
+}
+
 impl State {
     /// The state of an engine. What is kept beside the keys is compared with them on the way.
     pub(crate) fn of(engine: &Engine) -> State {
@@ -121,12 +152,19 @@ impl State {
             let content = Content::String { bytes, number: false, marked: false };
             state.0.insert((DATABASES, name.to_vec()), Held { deadline: None, content });
         }
+        for (name, limits) in locked.definitions().limits() {
+            let content = Content::String { bytes: limits.to_vec(), number: false, marked: false };
+            state.0.insert((DATABASES, name.to_vec()), Held { deadline: None, content });
+        }
         for name in locked.definitions().forks() {
             let content = Content::String { bytes: Vec::new(), number: false, marked: false };
             state.0.insert((DATABASES, name.to_vec()), Held { deadline: None, content });
         }
         for db in 0..DATABASES {
-            engine.indexes.list().iter().for_each(|index| assert_index_is_exact(&locked, db, index));
+            for index in engine.indexes.list().iter() {
+                assert_index_is_exact(&locked, db, index);
+                assert_groups_are_exact(&locked, db, index);
+            }
         }
         for (number, shard) in locked.shards() {
             for index in 0..DATABASES {

@@ -4,6 +4,7 @@ use super::catalogue::is_key;
 use crate::engine::Engine;
 use crate::error::CommandError;
 use keyspace::Locked;
+use keyspace::index::groups::{self, Limits};
 use keyspace::index::{Definition, INDEXES_MAX, Index, Indexes};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -87,6 +88,7 @@ pub fn revive_indexes(engine: &Engine, configured: &[(Vec<u8>, Definition)]) -> 
         .fold(Indexes::default(), |indexes, (name, definition)| indexes.with(Arc::new(Index::new(&name, definition))));
     locked.set_indexes(&indexes);
     for (at, index) in indexes.iter().enumerate() {
+        load_limits(&locked, index);
         locked.build_index(at);
         index.set_built();
     }
@@ -137,11 +139,38 @@ pub fn define_index(engine: &Engine, locked: &mut Locked<'_>, name: &[u8], defin
             let indexes = indexes.without(name).with(index.clone());
             let at = indexes.position(name).expect("it was just added");
             set_indexes(engine, locked, indexes);
+            load_limits(locked, &index);
             locked.build_index(at);
             index
         }
     };
     index.set_built();
+}
+
+/// Sets the limits that are defined for an index. Everything is locked.
+fn load_limits(locked: &Locked<'_>, index: &Index) {
+    for (name, limits) in locked.definitions().limits() {
+        match (groups::decode_name(name), Limits::decode(limits)) {
+            (Some((of, scope)), Some(limits)) if of == index.name => index.groups.set_limits(scope, limits),
+            _ => {}
+        }
+    }
+}
+
+/// Applies limits to the live index. Clients that wait for its records search again. Everything is locked.
+pub fn set_limits(engine: &Engine, name: &[u8], definition: Option<&[u8]>) {
+    let Some((index, scope)) = groups::decode_name(name) else { return };
+    let limits = definition.map_or(Some(Limits::default()), Limits::decode).unwrap_or_default();
+    if let Some(index) = engine.indexes.list().find(index) {
+        index.groups.set_limits(scope, limits);
+        engine.waiting.records.search_index_anew(index);
+    }
+}
+
+/// Does some of the work that is left in the groups of indexes. Holds no other lock.
+pub fn tidy_groups(engine: &Engine) {
+    let now_ns = engine.clock.unix_us().saturating_mul(1000);
+    engine.indexes.list().iter().for_each(|index| index.groups.work(now_ns));
 }
 
 fn unix_ms(engine: &Engine) -> u64 {

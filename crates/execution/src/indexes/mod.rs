@@ -12,7 +12,7 @@ pub use access::{
     run_on_index_under,
 };
 pub use catalogue::{IndexCatalogue, is_index};
-pub use definitions::begin_index;
 pub use definitions::{IndexConflict, IndexFailure, RevivedIndexes, revive_indexes};
+pub use definitions::{begin_index, tidy_groups};
 pub use lifecycle::{backfill_index, drop_index};
 pub use on_index::OnIndex;

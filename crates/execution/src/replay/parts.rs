@@ -70,7 +70,7 @@ pub(super) fn put(engine: &Engine, manner: Manner, keys: &[u8]) -> Result<(), Ba
     let mut effects = Decoder::new(keys);
     while let Some((db, effect)) = effects.next()? {
         let locked = match effect {
-            Effect::Put { key, .. } => engine.keyspace.lock_key(key),
+            Effect::Put { key, .. } | Effect::Rate { key, .. } => engine.keyspace.lock_key(key),
             Effect::Define { .. } => engine.keyspace.lock_all(),
             _ => return Err(BadEffect::OutOfRange),
         };

@@ -4,7 +4,7 @@
 //! A tag is never reused: an effect with a new layout gets a new tag, and the old one stays readable.
 
 use super::effect::{DATABASES, Definable, Effect, Image};
-use crate::encoding::{BadEffect, Reader, put_bytes, put_deadline};
+use crate::encoding::{BadEffect, Reader, put_bytes, put_deadline, put_number};
 use crate::storage::Key;
 use crate::types::register::plan;
 use crate::types::{Cause, Change, Entry, Lists, Shapes, ValueType};
@@ -25,15 +25,17 @@ pub mod tag {
     pub const DEFINE: u8 = 12;
     pub const UNDEFINE: u8 = 13;
     pub const EVICT: u8 = 14;
+    pub const RATE: u8 = 15;
 }
 
 /// The byte for each kind of definition.
-const DEFINABLES: [(Definable, u8); 5] = [
+const DEFINABLES: [(Definable, u8); 6] = [
     (Definable::Library, 1),
     (Definable::Index, 2),
     (Definable::Fork, 3),
     (Definable::Restore, 4),
     (Definable::Hook, 5),
+    (Definable::Limits, 6),
 ];
 
 /// Appends an effect in database `db`.
@@ -48,6 +50,12 @@ pub fn encode(db: usize, effect: &Effect<'_>, out: &mut Vec<u8>) {
         Effect::Put { key, value, deadline } => {
             put_head(db, key.name, deadline, value.value_type, out);
             out.extend_from_slice(value.bytes);
+        }
+        Effect::Rate { key, until_ns, now_ns } => {
+            head(tag::RATE);
+            put_bytes(key.name, out);
+            put_number(now_ns, out);
+            put_number(until_ns, out);
         }
         Effect::Delete { key, cause } => {
             head(match cause {
@@ -162,6 +170,11 @@ impl<'a> Decoder<'a> {
             tag::DELETE => Effect::Delete { key: key(reader)?, cause: Cause::Deleted },
             tag::EXPIRE => Effect::Delete { key: key(reader)?, cause: Cause::Expired },
             tag::EVICT => Effect::Delete { key: key(reader)?, cause: Cause::Evicted },
+            tag::RATE => {
+                let key = key(reader)?;
+                let (now_ns, until_ns) = (reader.number()?, reader.number()?);
+                Effect::Rate { key, until_ns, now_ns }
+            }
             tag::DEADLINE => Effect::Deadline { key: key(reader)?, deadline: reader.deadline()? },
             tag::RENAME => Effect::Rename { from: key(reader)?, to: key(reader)? },
             tag::COPY => Effect::Copy { from: key(reader)?, to: key(reader)?, to_db: database(reader)? },

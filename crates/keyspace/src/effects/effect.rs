@@ -19,6 +19,10 @@ pub const DATABASES: usize = 16;
 pub enum Effect<'a> {
     /// The value of the key changes.
     Change { key: Key<'a>, change: Change<'a> },
+    /// A claim has used a rate up until this time, in unix nanoseconds. Not a key: the name is that of an index and a
+    /// group ([`groups::encode_name`](crate::index::groups::encode_name)), and belongs to a shard as keys do. States that
+    /// are over at `now_ns` are forgotten.
+    Rate { key: Key<'a>, until_ns: u64, now_ns: u64 },
     /// The key is deleted.
     Delete { key: Key<'a>, cause: Cause },
     /// The key expires at this instant, or never.
@@ -69,6 +73,9 @@ pub enum Definable {
     Restore,
     /// The function that is called for an event of a session; the definition is its name.
     Hook,
+    /// Limits of groups ([`Limits`](crate::index::groups::Limits)). The name is that of an index and of what the limits
+    /// are for ([`groups::encode_name`](crate::index::groups::encode_name)).
+    Limits,
 }
 
 /// What an effect touches.
@@ -109,6 +116,7 @@ impl<'a> Effect<'a> {
         let replaced = Fate::Gains { replaces: true };
         Touches::Keys(match *self {
             Effect::Change { key, change } => smallvec![touch(db, key, change.fate())],
+            Effect::Rate { key, .. } => smallvec![touch(db, key, Fate::Noted)],
             Effect::Delete { key, cause } => smallvec![touch(db, key, Fate::Gone(cause))],
             Effect::Deadline { key, deadline: _ } => smallvec![touch(db, key, Fate::Deadline)],
             Effect::Rename { from, to } => {
@@ -127,7 +135,9 @@ impl<'a> Effect<'a> {
             Effect::Define { what, name, .. } | Effect::Undefine { what, name } => {
                 return Touches::Definition(match what {
                     Definable::Index => Some(Key::new(name)),
-                    Definable::Library | Definable::Fork | Definable::Restore | Definable::Hook => None,
+                    Definable::Library | Definable::Fork | Definable::Restore | Definable::Hook | Definable::Limits => {
+                        None
+                    }
                 });
             }
         })

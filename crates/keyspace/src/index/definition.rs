@@ -1,12 +1,14 @@
 //! An index of records by a field: its definition, and the score of a record in it. Refuses to know where its records
 //! are stored (`parts`), how it is read (`views::index_ref`), and how it is created.
 
+use super::groups::{GROUP_NAME_MAX, Groups, Place};
 use super::heads::{Head, Heads};
 use crate::effects::DATABASES;
 use crate::storage::Scalar;
 use crate::types::hash::{self, HashRef, Packed};
 use crate::types::{Entry, Object, Shapes};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use smallvec::SmallVec;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 /// Which records an index has, and by which field.
@@ -19,6 +21,32 @@ pub struct Definition {
     pub condition: Option<Condition>,
     /// STAMP: a write to a record that does not itself set the field sets it to the current time.
     pub stamp: bool,
+    /// The field by which records are grouped.
+    pub group: Option<Vec<u8>>,
+    /// Which records are held.
+    pub held: Option<HeldWhere>,
+}
+
+/// A record is held while this field has one of the values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldWhere {
+    pub field: Vec<u8>,
+    pub values: Vec<Vec<u8>>,
+}
+
+/// Where a record is among the groups of an index.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct GroupPlace {
+    group: SmallVec<[u8; 24]>,
+    score: Option<f64>,
+    is_held: bool,
+}
+
+impl GroupPlace {
+    #[inline]
+    pub(crate) fn as_place(&self) -> Place<'_> {
+        Place { group: &self.group, score: self.score, is_held: self.is_held }
+    }
 }
 
 /// A condition on another field.
@@ -38,6 +66,10 @@ pub struct Index {
     is_built: AtomicBool,
     /// The heads in each database that has had records of this index.
     heads: [OnceLock<Heads>; DATABASES],
+    /// Its groups. An index without groups and held records has only limits for all.
+    pub groups: Groups,
+    /// For each shard, the position up to which its records are counted in the groups, while they are backfilled.
+    filled_up_to: OnceLock<Box<[AtomicU64]>>,
 }
 
 /// All indexes; every database of every shard shares this list.
@@ -103,7 +135,65 @@ impl Definition {
     #[inline]
     pub fn concerns<'f>(&self, mut fields: impl Iterator<Item = &'f [u8]>) -> bool {
         let condition = self.condition.as_ref().map(|condition| &*condition.field);
-        fields.any(|field| field == self.field || Some(field) == condition)
+        let group = self.group.as_deref();
+        let held = self.held.as_ref().map(|held| &*held.field);
+        let matters = |field: &[u8]| Some(field) == condition || Some(field) == group || Some(field) == held;
+        fields.any(|field| field == self.field || matters(field))
+    }
+
+    /// True when its records are kept in groups: by a field, or all in one because some are held.
+    #[inline]
+    pub fn has_queues(&self) -> bool {
+        self.group.is_some() || self.held.is_some()
+    }
+
+    /// True when a record with these fields is held.
+    pub fn holds<'v>(&self, field: impl Fn(&[u8]) -> Option<Scalar<'v>>) -> bool {
+        let Some(held) = &self.held else { return false };
+        let is_listed = |value: &[u8]| held.values.iter().any(|one| one == value);
+        field(&held.field).is_some_and(|value| value.with_bytes(is_listed))
+    }
+
+    /// The group of a record with these fields; `None` when its name is too long.
+    fn group_of<'v>(&self, field: impl Fn(&[u8]) -> Option<Scalar<'v>>) -> Option<SmallVec<[u8; 24]>> {
+        let value = self.group.as_ref().and_then(|group| field(group));
+        let name = value.map_or(SmallVec::new(), |value| value.with_bytes(SmallVec::from_slice));
+        (name.len() <= GROUP_NAME_MAX).then_some(name)
+    }
+
+    /// True when the group's field of a record is no name of a group.
+    #[inline]
+    fn refuses_group<'v>(&self, field: impl Fn(&[u8]) -> Option<Scalar<'v>>) -> bool {
+        let Some(group) = &self.group else { return false };
+        field(group).is_some_and(|value| value.with_bytes(|name| name.len() > GROUP_NAME_MAX))
+    }
+
+    /// The group of a record; `None` when it has none in this index.
+    pub fn group(&self, hash: HashRef<'_>) -> Option<Vec<u8>> {
+        self.group_of(|field| hash.get(field)).map(|name| name.to_vec())
+    }
+
+    fn place<'v>(&self, field: impl Fn(&[u8]) -> Option<Scalar<'v>>) -> Option<GroupPlace> {
+        let score = self.index_score(&field).score();
+        let is_held = self.holds(&field);
+        if score.is_none() && !is_held {
+            return None;
+        }
+        Some(GroupPlace { group: self.group_of(field)?, score, is_held })
+    }
+
+    /// Where an entry is among the groups, including expired fields that are not removed yet.
+    pub(crate) fn place_of_entry(&self, entry: &Entry, shapes: &Shapes) -> Option<GroupPlace> {
+        match entry.kind() {
+            hash::PACKED => {
+                let packed = Packed::new(entry.body(), shapes);
+                self.place(|field| packed.get(field))
+            }
+            _ => match entry.object() {
+                Some(Object::Hash(table)) => self.place(|field| HashRef::Table(table, 0).get(field)),
+                _ => None,
+            },
+        }
     }
 
     /// The score of a record; `None` when it is not in the index.
@@ -118,6 +208,7 @@ impl Definition {
         let Some(value) = field(&self.field) else { return IndexScore::ABSENT };
         match &self.condition {
             Some(condition) if !condition.admits(field(&condition.field)) => IndexScore::ABSENT,
+            _ if self.refuses_group(field) => IndexScore::ABSENT,
             _ => IndexScore::of_field(value),
         }
     }
@@ -160,6 +251,13 @@ impl std::fmt::Display for Definition {
             write!(f, " {word} '{}'", condition.field.escape_ascii())?;
             list(f, &condition.values)?;
         }
+        if let Some(group) = &self.group {
+            write!(f, " GROUP '{}'", group.escape_ascii())?;
+        }
+        if let Some(held) = &self.held {
+            write!(f, " HELD '{}'", held.field.escape_ascii())?;
+            list(f, &held.values)?;
+        }
         if self.stamp { f.write_str(" STAMP") } else { Ok(()) }
     }
 }
@@ -169,13 +267,17 @@ const FORMAT: u8 = 1;
 const STAMPS: u8 = 1;
 const HAS_CONDITION: u8 = 2;
 const ONLY: u8 = 4;
+const HAS_GROUP: u8 = 8;
+const HAS_HELD: u8 = 16;
 
 impl Definition {
     /// Encodes the definition, for the journal; docs/effect-format.md describes it.
     pub fn encode(&self) -> Vec<u8> {
         let condition = self.condition.as_ref();
         let bits = if self.stamp { STAMPS } else { 0 }
-            | condition.map_or(0, |condition| HAS_CONDITION | if condition.only { ONLY } else { 0 });
+            | condition.map_or(0, |condition| HAS_CONDITION | if condition.only { ONLY } else { 0 })
+            | if self.group.is_some() { HAS_GROUP } else { 0 }
+            | if self.held.is_some() { HAS_HELD } else { 0 };
         let mut out = vec![FORMAT, bits];
         let mut list = |items: &[Vec<u8>]| {
             out.extend((items.len() as u32).to_le_bytes());
@@ -190,13 +292,20 @@ impl Definition {
             list(std::slice::from_ref(&condition.field));
             list(&condition.values);
         }
+        if let Some(group) = &self.group {
+            list(std::slice::from_ref(group));
+        }
+        if let Some(held) = &self.held {
+            list(std::slice::from_ref(&held.field));
+            list(&held.values);
+        }
         out
     }
 
     /// Decodes a definition; `None` when the bytes are invalid.
     pub fn decode(bytes: &[u8]) -> Option<Definition> {
         let [FORMAT, bits, rest @ ..] = bytes else { return None };
-        if bits & !(STAMPS | HAS_CONDITION | ONLY) != 0 {
+        if bits & !(STAMPS | HAS_CONDITION | ONLY | HAS_GROUP | HAS_HELD) != 0 {
             return None;
         }
         let mut rest = rest;
@@ -221,7 +330,15 @@ impl Definition {
             true => Some(Condition { field: list()?.pop()?, values: list()?, only: bits & ONLY != 0 }),
             false => None,
         };
-        rest.is_empty().then_some(Definition { prefixes, field, condition, stamp: bits & STAMPS != 0 })
+        let group = match bits & HAS_GROUP != 0 {
+            true => Some(list()?.pop()?),
+            false => None,
+        };
+        let held = match bits & HAS_HELD != 0 {
+            true => Some(HeldWhere { field: list()?.pop()?, values: list()? }),
+            false => None,
+        };
+        rest.is_empty().then_some(Definition { prefixes, field, condition, stamp: bits & STAMPS != 0, group, held })
     }
 }
 
@@ -250,7 +367,27 @@ impl Index {
             definition,
             is_built: AtomicBool::new(false),
             heads: [const { OnceLock::new() }; DATABASES],
+            groups: Groups::default(),
+            filled_up_to: OnceLock::new(),
         }
+    }
+
+    /// Notes that all records of a shard before this position are counted in the groups. The shard is locked.
+    pub(crate) fn set_filled(&self, shard: usize, shard_count: usize, position: u64) {
+        let shards =
+            self.filled_up_to.get_or_init(|| std::iter::repeat_with(AtomicU64::default).take(shard_count).collect());
+        shards[shard].store(position, Relaxed);
+    }
+
+    /// True when the backfill has reached this position of a locked shard, and goes on from there.
+    pub(crate) fn is_filled_up_to(&self, shard: usize, position: u64) -> bool {
+        self.filled_up_to.get().map_or(position == 0, |shards| shards[shard].load(Relaxed) == position)
+    }
+
+    /// True when a record of a locked shard is counted in the groups: the backfill will not count it again.
+    pub(crate) fn is_filled(&self, shard: usize, position: u32) -> bool {
+        self.is_built()
+            || self.filled_up_to.get().is_some_and(|shards| u64::from(position) < shards[shard].load(Relaxed))
     }
 
     /// True when the index can be read.

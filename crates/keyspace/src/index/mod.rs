@@ -2,8 +2,10 @@
 //! to know databases, shards and commands.
 
 pub mod definition;
+pub mod groups;
 pub mod heads;
+pub(crate) mod item;
 pub(crate) mod parts;
 
-pub use definition::{Condition, Definition, INDEXES_MAX, Index, Indexes, number};
+pub use definition::{Condition, Definition, HeldWhere, INDEXES_MAX, Index, Indexes, number};
 pub use heads::{Head, Heads};

@@ -5,8 +5,9 @@
 //! updates the index under the lock it holds anyway. A part has the score and name id of each record, 16 bytes in a
 //! B+tree; the name itself is in the table of keys, and is looked up where scores are equal.
 
-use super::definition::{INDEXES_MAX, Index, IndexScore, Indexes};
+use super::definition::{GroupPlace, INDEXES_MAX, Index, IndexScore, Indexes};
 use super::heads::Head;
+use super::item::{Item, by_score};
 use crate::storage::prefetch::{prefetch, prefetch_at};
 use crate::storage::ranked::{Change, Ranked};
 use crate::storage::{NameHash, NameId, Scalar};
@@ -18,16 +19,17 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A record in a part: its score, and the id of its name in the table of keys.
-pub(crate) type Item = (f64, NameId);
-
 /// A set of indexes: one bit for each position in `Indexes`.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct IndexMask(u64);
 
 /// The scores of one record in some indexes. Written in place as plain numbers: an `Option` that is written in halves
 /// and moved as a whole stalls the CPU (store forwarding fails).
 pub(crate) type IndexScores = SmallVec<[IndexScore; 4]>;
+
+/// Where one record is among the groups of indexes that have some: the position of the index, and the place if it has
+/// one.
+pub(crate) type GroupPlaces = SmallVec<[(usize, Option<GroupPlace>); 1]>;
 
 impl IndexMask {
     pub(crate) const EMPTY: IndexMask = IndexMask(0);
@@ -40,6 +42,11 @@ impl IndexMask {
     #[inline]
     pub(crate) fn is_empty(self) -> bool {
         self.0 == 0
+    }
+
+    #[inline]
+    fn and(self, other: IndexMask) -> IndexMask {
+        IndexMask(self.0 & other.0)
     }
 
     #[inline]
@@ -62,6 +69,8 @@ pub(crate) struct IndexParts {
     parts: SmallVec<[IndexPart; 1]>,
     indexes: Indexes,
     place: Place,
+    /// The indexes that keep their records in groups.
+    grouped: IndexMask,
 }
 
 /// Which database of which shard the parts belong to.
@@ -79,6 +88,17 @@ impl Default for Place {
 }
 
 impl Place {
+    /// Moves a record among the groups of an index. They know records of all shards, so an id has its shard there.
+    fn change_group(self, index: &Index, id: NameId, before: Option<&GroupPlace>, after: Option<&GroupPlace>) {
+        let id = NameHash::with_shard(id, usize::from(self.shard));
+        index.groups.change(
+            usize::from(self.db),
+            id,
+            before.map(GroupPlace::as_place),
+            after.map(GroupPlace::as_place),
+        );
+    }
+
     /// Publishes the head of a part; with `lowered`, searches that have read the old head are informed.
     fn publish(self, index: &Index, head: Head, lowered: bool) {
         let heads = index.heads(usize::from(self.db), usize::from(self.shard_count));
@@ -196,12 +216,14 @@ impl IndexParts {
             left = before.into_iter().flatten().collect();
         }
         self.indexes = indexes.clone();
+        let grouped = indexes.iter().enumerate().filter(|(_, index)| index.definition.has_queues());
+        self.grouped = IndexMask::of(grouped.map(|(at, _)| at));
         left
     }
 
     /// Empty parts of the same indexes.
     pub(crate) fn emptied(&self) -> IndexParts {
-        IndexParts { indexes: self.indexes.clone(), parts: SmallVec::new(), place: self.place }
+        IndexParts { indexes: self.indexes.clone(), parts: SmallVec::new(), place: self.place, grouped: self.grouped }
     }
 
     pub(crate) fn place(&self) -> Place {
@@ -315,8 +337,9 @@ impl IndexParts {
         for at in mask.iter() {
             let definition = &self.indexes.0[at].definition;
             let set = match definition.condition {
-                None => fields.iter().rev().find(|(field, _)| *field == definition.field),
-                Some(_) => None,
+                // The name of its group may keep a record out.
+                None if definition.group.is_none() => fields.iter().rev().find(|(field, _)| *field == definition.field),
+                _ => None,
             };
             out.push(match set {
                 Some((_, value)) => IndexScore::of_field(Scalar::of(value)),
@@ -325,13 +348,49 @@ impl IndexParts {
         }
     }
 
-    /// Adds a record to indexes that are being backfilled, if it is not in them yet.
-    pub(crate) fn add_to_unfilled(&mut self, table: &Table, entry: &Entry, shapes: &Shapes) {
+    /// Adds a record to indexes that are being backfilled, if it is not in them yet. It is one of those at positions from
+    /// `from` on that are added together.
+    pub(crate) fn add_to_unfilled(&mut self, table: &Table, entry: &Entry, shapes: &Shapes, from: u32) {
         let mask = IndexMask::of(self.covering(entry.name()).iter().filter(|at| !self.indexes.0[*at].is_built()));
         let mut scores = IndexScores::new();
         self.scores(mask, entry, shapes, &mut scores);
         let id = table.id_of(NameHash::of(entry.name()), entry.name());
         self.add_record(table, entry.name(), id, mask, &scores);
+        for at in mask.and(self.grouped).iter() {
+            let index = &self.indexes.0[at];
+            if index.is_filled_up_to(usize::from(self.place.shard), u64::from(from)) {
+                let place = index.definition.place_of_entry(entry, shapes);
+                self.place.change_group(index, id, None, place.as_ref());
+            }
+        }
+    }
+
+    /// True when a record of these indexes may be in a group.
+    #[inline]
+    pub(crate) fn has_groups(&self, mask: IndexMask) -> bool {
+        !mask.and(self.grouped).is_empty()
+    }
+
+    /// Where an entry is among the groups of those indexes that have counted it.
+    pub(crate) fn group_places(&self, mask: IndexMask, entry: &Entry, shapes: &Shapes) -> GroupPlaces {
+        let position = NameHash::of(entry.name()).position();
+        let counted = mask.and(self.grouped).iter().filter(|at| {
+            let index = &self.indexes.0[*at];
+            index.is_filled(usize::from(self.place.shard), position)
+        });
+        counted.map(|at| (at, self.indexes.0[at].definition.place_of_entry(entry, shapes))).collect()
+    }
+
+    /// Moves a record among groups. A record that is added was nowhere, one that is removed will be nowhere.
+    pub(crate) fn move_in_groups(&self, id: NameId, before: &GroupPlaces, after: &GroupPlaces) {
+        let most = if before.len() > after.len() { before } else { after };
+        for (number, (at, _)) in most.iter().enumerate() {
+            let place = |places: &GroupPlaces| places.get(number).and_then(|(_, place)| place.clone());
+            let (before, after) = (place(before), place(after));
+            if before != after {
+                self.place.change_group(&self.indexes.0[*at], id, before.as_ref(), after.as_ref());
+            }
+        }
     }
 
     /// Adds a new record, which is in the table.
@@ -401,6 +460,10 @@ impl IndexParts {
         let mut not_numeric = HashSet::default();
         for entry in table.iter().filter(|entry| definition.covers(entry.name())) {
             let id = table.id_of(NameHash::of(entry.name()), entry.name());
+            if definition.has_queues() {
+                let place = definition.place_of_entry(entry, shapes);
+                self.place.change_group(&self.indexes.0[index], id, None, place.as_ref());
+            }
             let index_score = definition.score_of_entry(entry, shapes);
             if index_score.is_not_numeric() {
                 not_numeric.insert(id);
@@ -631,12 +694,6 @@ fn merged(removed: &[Item], added: &[Item], order: impl Fn(&Item, &Item) -> Orde
     changes.extend(removed.iter().map(|item| Change { item: *item, comes: false }));
     changes.extend(added.iter().map(|item| Change { item: *item, comes: true }));
     changes
-}
-
-/// The order of scores, which are never NaN or minus zero.
-#[inline]
-pub(crate) fn by_score(one: f64, other: f64) -> Ordering {
-    one.partial_cmp(&other).unwrap_or(Ordering::Equal)
 }
 
 /// The order of records in a part. Names are looked up only where scores are equal: each look-up is a cache miss.

@@ -6,6 +6,7 @@ use super::locked::Locked;
 use crate::effects::codec::Decoder;
 use crate::effects::{DATABASES, Definable, Effect, Image, Touches};
 use crate::encoding::{BadEffect, Reader};
+use crate::index::groups;
 use crate::storage::Key;
 use crate::types::{Applied, Entry, Thresholds, ValueType};
 
@@ -46,6 +47,7 @@ impl Locked<'_> {
                 });
                 usize::from(changed == Some(true))
             }
+            Effect::Rate { key, until_ns, now_ns } => self.raise_rate(db, key, until_ns, now_ns),
             Effect::Rename { from, to } => match self.db_mut(db, from).take_detached(from) {
                 Some((value, deadline)) => self.put(db, to, value, deadline),
                 None => 0,
@@ -74,13 +76,22 @@ impl Locked<'_> {
             Effect::FlushAll => self.empty(0..DATABASES),
             Effect::SwapDb { a, b } => {
                 self.shards_mut().for_each(|shard| shard.swap_dbs(a, b));
+                self.nth(0).db(a).indexes().iter().for_each(|index| index.groups.swap(a, b));
                 0
             }
             Effect::Define { what, name, definition } => {
                 self.definitions_mut().define(what, name, definition);
+                if what == Definable::Index && definition.is_empty() {
+                    self.forget_index(name);
+                }
                 1
             }
-            Effect::Undefine { what, name } => usize::from(self.definitions_mut().undefine(what, name)),
+            Effect::Undefine { what, name } => {
+                if what == Definable::Index {
+                    self.forget_index(name);
+                }
+                usize::from(self.definitions_mut().undefine(what, name))
+            }
         }
     }
 
@@ -93,10 +104,17 @@ impl Locked<'_> {
                 change.replaces_other_types() || self.db(db, *key).entry(*key).is_none_or(holds_its_type)
             }
             Effect::Define {
-                what: Definable::Library | Definable::Index | Definable::Fork | Definable::Restore | Definable::Hook,
+                what:
+                    Definable::Library
+                    | Definable::Index
+                    | Definable::Fork
+                    | Definable::Restore
+                    | Definable::Hook
+                    | Definable::Limits,
                 ..
             }
             | Effect::Undefine { .. }
+            | Effect::Rate { .. }
             | Effect::Delete { .. }
             | Effect::Deadline { .. }
             | Effect::Rename { .. }
@@ -163,6 +181,15 @@ impl Locked<'_> {
                     taken.collect()
                 };
                 let (from_a, from_b) = (take(self, a), take(self, b));
+                let mut take_rates = |db: usize| -> Vec<_> {
+                    self.shards_mut().flat_map(|shard| shard.dbs[db].take_rates(&counts)).collect()
+                };
+                let rates = [a, b].map(&mut take_rates);
+                for (to, taken) in [b, a].into_iter().zip(rates) {
+                    for (name, until_ns) in taken {
+                        self.db_mut(to, Key::new(&name)).raise_rate(Key::new(&name), until_ns, 0);
+                    }
+                }
                 for (to, taken) in [(b, from_a), (a, from_b)] {
                     for (name, value) in taken {
                         let Some((value, deadline)) = value else { continue };
@@ -180,6 +207,25 @@ impl Locked<'_> {
                 self.delete(db, Key::new(&name));
             }
         }
+    }
+
+    /// Raises the state of a rate, also where claims look for it.
+    fn raise_rate(&mut self, db: usize, key: Key<'_>, until_ns: u64, now_ns: u64) -> usize {
+        let within = self.db_mut(db, key);
+        let is_raised = within.raise_rate(key, until_ns, now_ns);
+        if let Some((index, scope)) = groups::decode_name(key.name)
+            && let Some(index) = within.indexes().find(index)
+        {
+            index.groups.raise_rate(db, scope, until_ns);
+        }
+        usize::from(is_raised)
+    }
+
+    /// Forgets the limits and the states of the rates of an index that is dropped. All shards are locked.
+    fn forget_index(&mut self, name: &[u8]) {
+        let names = groups::names_of(name);
+        self.definitions_mut().forget_limits(&names);
+        self.shards_mut().flat_map(|shard| shard.dbs.iter_mut()).for_each(|db| db.forget_rates(&names));
     }
 
     /// Removes a key. A large value is freed after the locks are released.
@@ -203,6 +249,11 @@ impl Locked<'_> {
         let count = emptied.iter().map(Db::len).sum();
         if count > 0 {
             self.garbage.add(emptied);
+            let indexes = self.nth(0).db(dbs.start).indexes().clone();
+            for index in indexes.iter().filter(|index| index.definition.has_queues()) {
+                let cleared: Vec<_> = dbs.clone().filter_map(|db| index.groups.clear(db)).collect();
+                self.garbage.add(cleared);
+            }
         }
         count
     }

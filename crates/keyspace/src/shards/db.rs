@@ -3,15 +3,17 @@
 use super::detached::DetachedValue;
 use crate::digest::Digest;
 use crate::index::Indexes;
-use crate::index::parts::{IndexMask, IndexPart, IndexParts, IndexScores, Item, Place, by_score};
+use crate::index::item::{Item, by_score};
+use crate::index::parts::{GroupPlaces, IndexMask, IndexPart, IndexParts, IndexScores, Place};
 use crate::storage::ranked::Ranked;
 use crate::storage::size_class::DEADLINE_BYTES;
 use crate::storage::{Key, NameHash, NameId};
+use crate::types::hash::HashRef;
 use crate::types::listed::{ListKind, Listed};
 use crate::types::run::RunStatus;
 use crate::types::{Applied, Change, Entry, Object, RecordFields, Shapes, TYPES, Table, Thresholds, ValueType};
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Entries by name, with ordered deadlines that `apply` updates.
 #[derive(Default)]
@@ -37,12 +39,17 @@ pub struct Db {
     by_type: [u32; TYPES.len()],
     /// How many runs have each status.
     by_run_status: [u32; RunStatus::ALL.len()],
+    /// The states of rates that claims have used up. Most databases have none.
+    rates: Option<Box<Rates>>,
     /// The last use that new keys get: see [`Locked::at`](super::locked::Locked::at).
     pub(super) used_at: u32,
 }
 
 /// The number of random entries drawn for each sample that must have a deadline.
 const TRIES_PER_SAMPLE: usize = 8;
+
+/// The states of rates, by the position of their names in a walk, and by their names.
+type Rates = BTreeMap<(u32, Box<[u8]>), u64>;
 
 /// The lists of a database's sessions.
 #[derive(Default)]
@@ -300,6 +307,44 @@ impl Db {
         old.filter_map(|(sent_ms, id)| Some((*sent_ms, self.table.by_id(*id)?)))
     }
 
+    /// Raises the state of a rate, and forgets the states of others that are over. False when it was as high before.
+    pub(super) fn raise_rate(&mut self, key: Key<'_>, until_ns: u64, now_ns: u64) -> bool {
+        let rates = self.rates.get_or_insert_default();
+        // A walk over all states for each doubling of their number.
+        if rates.len().is_power_of_two() {
+            rates.retain(|_, until_ns| *until_ns > now_ns);
+        }
+        let state = rates.entry((key.hash.position(), key.name.into())).or_default();
+        let is_raised = until_ns > *state;
+        *state = until_ns.max(*state);
+        is_raised
+    }
+
+    /// The states of rates with names at these positions.
+    pub(super) fn rates(&self, from: u32, to: u32) -> impl Iterator<Item = (&[u8], u64)> {
+        let rates = self.rates.iter().flat_map(move |rates| rates.range((from, Box::default())..));
+        rates.take_while(move |((position, _), _)| *position <= to).map(|((_, name), until_ns)| (&**name, *until_ns))
+    }
+
+    /// Removes the states of rates for whose names `counts` holds.
+    pub(super) fn take_rates(&mut self, counts: impl Fn(&[u8]) -> bool) -> Vec<(Box<[u8]>, u64)> {
+        let Some(rates) = &mut self.rates else { return Vec::new() };
+        let (taken, kept): (Rates, Rates) =
+            std::mem::take(&mut **rates).into_iter().partition(|((_, name), _)| counts(name));
+        **rates = kept;
+        taken.into_iter().map(|((_, name), until_ns)| (name, until_ns)).collect()
+    }
+
+    /// Forgets the states of rates whose names begin so.
+    pub(super) fn forget_rates(&mut self, prefix: &[u8]) {
+        if let Some(rates) = &mut self.rates {
+            rates.retain(|(_, name), _| !name.starts_with(prefix));
+            if rates.is_empty() {
+                self.rates = None;
+            }
+        }
+    }
+
     /// Heap bytes of the table and indexes, without the entries.
     pub fn overhead_bytes(&self) -> usize {
         self.table.heap_bytes()
@@ -385,6 +430,21 @@ impl Db {
         }
     }
 
+    /// The id of a record in the groups of an index.
+    pub fn grouped_id(&self, key: Key<'_>) -> NameId {
+        NameHash::with_shard(self.table.id_of(key.hash, key.name), usize::from(self.parts.place().shard))
+    }
+
+    /// The hash of a key, expired fields included.
+    pub fn typed_hash(&self, key: Key<'_>) -> Option<HashRef<'_>> {
+        self.typed::<HashRef<'_>>(self.entry(key)?, 0)
+    }
+
+    /// The record of such an id, whose shard this is.
+    pub fn grouped(&self, id: NameId) -> Option<&Entry> {
+        self.table.by_id_with_shard(id)
+    }
+
     /// Rebuilds this part of an index.
     pub(super) fn build_part(&mut self, index: usize) {
         self.parts.build(index, &self.table, &self.shapes);
@@ -395,7 +455,7 @@ impl Db {
         let (parts, table, shapes) = (&mut self.parts, &self.table, &self.shapes);
         let mut seen = 0;
         table.visit_range(from, to, |entry| {
-            parts.add_to_unfilled(table, entry, shapes);
+            parts.add_to_unfilled(table, entry, shapes, from);
             seen += 1;
         });
         seen
@@ -413,7 +473,7 @@ impl Db {
 
     /// Removes everything. The indexes remain, empty.
     pub(super) fn take_all(&mut self) -> Db {
-        let empty = Db { parts: self.parts.emptied(), ..Db::default() };
+        let empty = Db { parts: self.parts.emptied(), rates: self.rates.take(), ..Db::default() };
         std::mem::replace(self, empty)
     }
 
@@ -517,13 +577,19 @@ impl Db {
         let before = Listed::of(entry);
         let (mut was, mut is) = (IndexScores::new(), IndexScores::new());
         self.parts.scores_before_change(mask, entry, &self.shapes, &mut was);
+        let has_groups = self.parts.has_groups(mask);
+        let was_in = if has_groups { self.parts.group_places(mask, entry, &self.shapes) } else { GroupPlaces::new() };
         let result = change(entry, &mut self.shapes);
         match fields {
             RecordFields::Set(fields) => self.parts.scores_after_set(mask, fields, entry, &self.shapes, &mut is),
             _ => self.parts.scores(mask, entry, &self.shapes, &mut is),
         }
+        let is_in = if has_groups { self.parts.group_places(mask, entry, &self.shapes) } else { GroupPlaces::new() };
         let after = Listed::of(entry);
         let id = self.table.id_of(key.hash, key.name);
+        if has_groups {
+            self.parts.move_in_groups(id, &was_in, &is_in);
+        }
         self.parts.move_record(&self.table, key.name, id, mask, (&was, &is));
         if before != after {
             self.relist(self.table.id_of(key.hash, key.name), before, after);
@@ -581,7 +647,12 @@ impl Db {
         if !mask.is_empty() {
             self.parts.scores(mask, entry, &self.shapes, &mut scores);
         }
+        let has_groups = self.parts.has_groups(mask);
+        let is_in = if has_groups { self.parts.group_places(mask, entry, &self.shapes) } else { GroupPlaces::new() };
         let id = self.table.id_of(key.hash, key.name);
+        if has_groups {
+            self.parts.move_in_groups(id, &GroupPlaces::new(), &is_in);
+        }
         if !mask.is_empty() {
             self.parts.add_record(&self.table, key.name, id, mask, &scores);
         }
@@ -594,7 +665,12 @@ impl Db {
         let mask = self.parts.covering(key.name);
         if !mask.is_empty() {
             let mut scores = IndexScores::new();
-            self.parts.scores(mask, self.table.get(key.hash, key.name)?, &self.shapes, &mut scores);
+            let entry = self.table.get(key.hash, key.name)?;
+            self.parts.scores(mask, entry, &self.shapes, &mut scores);
+            if self.parts.has_groups(mask) {
+                let was_in = self.parts.group_places(mask, entry, &self.shapes);
+                self.parts.move_in_groups(id, &was_in, &GroupPlaces::new());
+            }
             self.parts.remove_record(&self.table, key.name, id, mask, &scores);
         }
         let entry = self.table.remove(key.hash, key.name)?;

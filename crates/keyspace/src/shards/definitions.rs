@@ -22,6 +22,8 @@ pub struct Definitions {
     restores: BTreeMap<Vec<u8>, Arc<[u8]>>,
     /// The function of each hook, by the hook's name.
     hooks: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// The limits of groups, by the name of an index and of what they are for.
+    limits: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
 impl Definitions {
@@ -58,6 +60,16 @@ impl Definitions {
         self.hooks.keys().map(Vec::as_slice)
     }
 
+    /// The limits of groups: the name of an index and of what they are for, and their bytes.
+    pub fn limits(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.limits.iter().map(|(name, limits)| (name.as_slice(), limits.as_slice()))
+    }
+
+    /// Forgets all limits whose names begin so.
+    pub(super) fn forget_limits(&mut self, prefix: &[u8]) {
+        self.limits.retain(|name, _| !name.starts_with(prefix));
+    }
+
     /// The names of the remaining work of restores: the number of a database, alone or with the number of a piece.
     pub fn restores(&self) -> impl Iterator<Item = &[u8]> {
         self.restores.keys().map(Vec::as_slice)
@@ -76,6 +88,7 @@ impl Definitions {
             Definable::Fork => self.forks.contains(name).then_some(b""),
             Definable::Restore => self.restores.get(name).map(|steps| &**steps),
             Definable::Hook => self.hook(name),
+            Definable::Limits => self.limits.get(name).map(Vec::as_slice),
         }
     }
 
@@ -86,6 +99,7 @@ impl Definitions {
             Definable::Fork => drop(self.forks.insert(name.to_vec())),
             Definable::Restore => drop(self.restores.insert(name.to_vec(), definition.into())),
             Definable::Hook => drop(self.hooks.insert(name.to_vec(), definition.to_vec())),
+            Definable::Limits => drop(self.limits.insert(name.to_vec(), definition.to_vec())),
         }
     }
 
@@ -106,6 +120,7 @@ impl Definitions {
                 self.restores.len() < before
             }
             Definable::Hook => self.hooks.remove(name).is_some(),
+            Definable::Limits => self.limits.remove(name).is_some(),
         }
     }
 
@@ -125,6 +140,9 @@ impl Definitions {
         }
         for (name, definition) in &self.hooks {
             codec::encode(0, &Effect::Define { what: Definable::Hook, name, definition }, out);
+        }
+        for (name, definition) in &self.limits {
+            codec::encode(0, &Effect::Define { what: Definable::Limits, name, definition }, out);
         }
     }
 }

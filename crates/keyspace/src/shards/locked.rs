@@ -9,7 +9,7 @@ use super::held::Held;
 use super::shard::Shard;
 use crate::DATABASES;
 use crate::effects::{Effect, Touches, codec};
-use crate::index::Indexes;
+use crate::index::{Indexes, groups};
 use crate::interest::readers::{Readers, Tracked};
 use crate::interest::waiters::Awaited;
 use crate::interest::watchers::{KeyState, Watched};
@@ -18,6 +18,7 @@ use crate::types::{Cause, Fate, ValueType};
 use crate::usage::Usage;
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -632,14 +633,29 @@ impl<'a> Locked<'a> {
 
     /// Sets the indexes of every database. New ones are empty. All shards are locked.
     pub fn set_indexes(&mut self, indexes: &Indexes) {
+        let before = self.nth(0).db(0).indexes().clone();
         let dbs = self.shards_mut().flat_map(|shard| shard.dbs.iter_mut());
         let left: Vec<_> = dbs.flat_map(|db| db.set_indexes(indexes)).collect();
         self.garbage.add(left);
+        for dropped in before.iter().filter(|index| !indexes.iter().any(|kept| Arc::ptr_eq(kept, index))) {
+            self.garbage.add(dropped.groups.take_all());
+        }
     }
 
     /// Rebuilds one of the indexes from the records of the locked shards.
     pub fn build_index(&mut self, at: usize) {
         self.shards_mut().flat_map(|shard| shard.dbs.iter_mut()).for_each(|db| db.build_part(at));
+        let Some(index) = self.nth(0).db(0).indexes().iter().nth(at) else { return };
+        for (_, shard) in self.shards() {
+            for (number, db) in shard.dbs.iter().enumerate() {
+                for (name, until_ns) in db.rates(0, u32::MAX) {
+                    match groups::decode_name(name) {
+                        Some((of, scope)) if of == index.name => index.groups.raise_rate(number, scope, until_ns),
+                        _ => {}
+                    }
+                }
+            }
+        }
     }
 
     /// Backfill: adds records of the locked shard, from a position on, to the indexes that are not complete, until
@@ -647,10 +663,16 @@ impl<'a> Locked<'a> {
     pub fn index_some(&mut self, from: u32, count: usize) -> Option<u32> {
         let shard = self.shards_mut().next()?;
         let (mut from, mut seen) = (from, 0);
+        let place = shard.dbs[0].place();
+        let (number, shard_count) = (usize::from(place.shard), usize::from(place.shard_count));
+        let indexes = shard.dbs[0].indexes().clone();
         loop {
             let used = shard.dbs.iter().filter(|db| !db.is_empty());
             let end = used.map(|db| db.range_end(from)).min().unwrap_or(u32::MAX);
             seen += shard.dbs.iter_mut().filter(|db| !db.is_empty()).map(|db| db.index_range(from, end)).sum::<usize>();
+            // An index that joined later is counted from its own beginning.
+            let joined = indexes.iter().filter(|index| index.is_filled_up_to(number, u64::from(from)));
+            joined.for_each(|index| index.set_filled(number, shard_count, u64::from(end) + 1));
             from = end.checked_add(1)?;
             if seen >= count {
                 return Some(from);

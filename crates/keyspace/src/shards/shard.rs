@@ -2,12 +2,12 @@
 
 use super::db::Db;
 use super::definitions::Definitions;
-use crate::effects::{DATABASES, codec};
+use crate::effects::{DATABASES, Effect, codec};
 use crate::index::parts::Place;
 use crate::interest::readers::Tracked;
 use crate::interest::waiters::Awaited;
 use crate::interest::watchers::Watched;
-use crate::storage::NameHash;
+use crate::storage::{Key, NameHash};
 
 /// The databases of one shard.
 ///
@@ -64,6 +64,17 @@ impl Shard {
     /// A snapshot part covers all databases, since SWAPDB and MOVE move keys between them. Definitions are in the first
     /// part.
     pub fn image_from(&self, from: u32, count: u32, bytes_max: usize, out: &mut Vec<u8>) -> (u32, u32) {
+        let (end, keys) = self.keys_from(from, count, bytes_max, out);
+        for (number, db) in self.dbs.iter().enumerate() {
+            for (name, until_ns) in db.rates(from, end) {
+                codec::encode(number, &Effect::Rate { key: Key::new(name), until_ns, now_ns: 0 }, out);
+            }
+        }
+        (end, keys)
+    }
+
+    /// As [`image_from`](Shard::image_from), without the states of rates.
+    fn keys_from(&self, from: u32, count: u32, bytes_max: usize, out: &mut Vec<u8>) -> (u32, u32) {
         let (mut from, mut done, began_at) = (from, 0, out.len());
         if from == 0 {
             self.definitions.encode(out);

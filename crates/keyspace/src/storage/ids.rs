@@ -48,6 +48,23 @@ impl NameIds {
         }
     }
 
+    /// The entry of an id of which some bits are not known. They are bits that select neither the position nor the slot.
+    pub(super) fn entry_without<'t, O>(
+        &self,
+        entries: &'t Segmented<Entry<O>>,
+        id: NameId,
+        unknown: u64,
+    ) -> Option<&'t Entry<O>> {
+        let is_same = |other: NameId| (other ^ id) & !unknown == 0;
+        let assigned = self.own.iter().flat_map(|own| &own.by_name).find(|(_, known)| is_same(*known));
+        match assigned {
+            Some((name, _)) => entries.find(NameHash::of(name), |entry| entry.name() == &**name),
+            None => entries.find(NameHash::from_raw(id), |entry| {
+                is_same(hash_of(entry).get()) && self.own.as_ref().is_none_or(|own| own.of_name(entry.name()).is_none())
+            }),
+        }
+    }
+
     /// Assigns an id to a name that is about to be added to the table.
     #[inline]
     pub(super) fn assign<O>(&mut self, entries: &Segmented<Entry<O>>, hash: NameHash, name: &[u8]) {

@@ -37,12 +37,28 @@ impl NameHash {
         (self.0 >> 16) as u32
     }
 
+    /// An id, with the number of a shard in the place of the bits that select it. With a hash tag in the name these are
+    /// others.
+    #[inline]
+    pub fn with_shard(id: NameId, shard: usize) -> NameId {
+        id & !SHARD_MASK | (shard as u64) << SHARD_SHIFT
+    }
+
+    /// The shard of such an id.
+    #[inline]
+    pub fn shard_of(id: NameId) -> usize {
+        ((id & SHARD_MASK) >> SHARD_SHIFT) as usize
+    }
+
     /// The bits that select the shard.
     #[inline]
     pub fn shard_bits(self) -> usize {
-        (self.0 >> 48) as usize & 0x1ff
+        ((self.0 & SHARD_MASK) >> SHARD_SHIFT) as usize
     }
 }
+
+const SHARD_SHIFT: u32 = 48;
+const SHARD_MASK: u64 = 0x1ff << SHARD_SHIFT;
 
 /// Makes the shared seed another number than the seed of the hasher.
 const SHARED_SEED: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -160,6 +176,11 @@ impl<O> Table<O> {
     #[inline]
     pub fn by_id(&self, id: NameId) -> Option<&Entry<O>> {
         self.ids.entry(&self.entries, id)
+    }
+
+    /// The entry of an id with the number of this table's shard: see [`NameHash::with_shard`].
+    pub fn by_id_with_shard(&self, id: NameId) -> Option<&Entry<O>> {
+        self.ids.entry_without(&self.entries, id, SHARD_MASK)
     }
 
     /// Prefetches the entry of that hash, if there is one.

@@ -4,7 +4,8 @@
 use super::value::Value;
 use crate::db::Db;
 use crate::index::Index;
-use crate::index::parts::{Item, by_score, is_before};
+use crate::index::item::{Item, by_score};
+use crate::index::parts::is_before;
 use crate::locked::Locked;
 use crate::shard::Shard;
 use crate::storage::ranked::Ranked;

@@ -4,7 +4,7 @@
 use anyhow::{Context, Result, bail};
 use engine::background::Sweeper;
 use keyspace::DATABASES;
-use keyspace::index::{Condition, Definition};
+use keyspace::index::{Condition, Definition, HeldWhere};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -34,7 +34,7 @@ impl Default for Tables {
     /// A configuration that does not mention indexes has one, on the field that job records have.
     fn default() -> Tables {
         let definition =
-            Definition { prefixes: vec![Vec::new()], field: b"updated_at".to_vec(), condition: None, stamp: false };
+            Definition { prefixes: vec![Vec::new()], field: b"updated_at".to_vec(), ..Definition::default() };
         let definitions = vec![(b"idx:updated_at".to_vec(), definition)];
         Tables {
             indexes: ConfiguredIndexes { definitions, are_defaults: true },
@@ -55,6 +55,8 @@ struct IndexTable {
     exclude: Option<ConditionTable>,
     #[serde(default)]
     stamp: bool,
+    group: Option<String>,
+    held: Option<ConditionTable>,
 }
 
 fn every_name() -> Vec<String> {
@@ -137,8 +139,15 @@ fn index(table: IndexTable) -> Result<(Vec<u8>, Definition)> {
     if table.prefixes.is_empty() {
         bail!("the index {} has no prefixes; the empty one, [\"\"], is all names", table.name);
     }
-    let definition =
-        Definition { prefixes: bytes(table.prefixes), field: table.field.into_bytes(), condition, stamp: table.stamp };
+    let held = table.held.map(|held| HeldWhere { field: held.field.into_bytes(), values: bytes(held.values) });
+    let definition = Definition {
+        prefixes: bytes(table.prefixes),
+        field: table.field.into_bytes(),
+        condition,
+        stamp: table.stamp,
+        group: table.group.map(String::into_bytes),
+        held,
+    };
     Ok((table.name.into_bytes(), definition))
 }
 

@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use engine::Engine;
 use keyspace::ValueType;
 use keyspace::index::Definition;
+use keyspace::index::groups::{self, Limits, Rate, Scope, Setting};
 use keyspace::types::stream;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -63,6 +64,10 @@ pub(super) fn run(asked: &Export, log_level: LogLevelHandle) -> Result<()> {
         let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
         taker.request("index", &words)?;
     }
+    for words in limit_requests(&engine) {
+        let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+        taker.request("limit", &words)?;
+    }
     let is_for_anyone = matches!(taker, Taker::File(_));
     let has_refused = taker.finish()?;
     if is_for_anyone && (own > 0 || !indexes.is_empty()) {
@@ -107,8 +112,52 @@ fn index_request(name: &[u8], definition: &Definition) -> Vec<Vec<u8>> {
         words.extend([if condition.only { b"ONLY".to_vec() } else { b"EXCLUDE".to_vec() }, condition.field.clone()]);
         words.extend(counted(&condition.values));
     }
+    if let Some(group) = &definition.group {
+        words.extend([b"GROUP".to_vec(), group.clone()]);
+    }
+    if let Some(held) = &definition.held {
+        words.extend([b"HELD".to_vec(), held.field.clone()]);
+        words.extend(counted(&held.values));
+    }
     if definition.stamp {
         words.push(b"STAMP".to_vec());
+    }
+    words
+}
+
+/// The requests that set the limits of groups.
+fn limit_requests(engine: &Engine) -> Vec<Vec<Vec<u8>>> {
+    let locked = engine.keyspace.lock_all();
+    let limits = locked.definitions().limits();
+    let decoded = limits.filter_map(|(name, limits)| Some((groups::decode_name(name)?, Limits::decode(limits)?)));
+    decoded.map(|((index, scope), limits)| limit_request(index, scope, &limits)).collect()
+}
+
+fn limit_request(index: &[u8], scope: Scope<'_>, limits: &Limits) -> Vec<Vec<u8>> {
+    let mut words = vec![b"IDX.LIMIT".to_vec(), index.to_vec()];
+    match scope {
+        Scope::All => words.push(b"ALL".to_vec()),
+        Scope::Each => words.push(b"EACH".to_vec()),
+        Scope::Group(group) => words.extend([b"GROUP".to_vec(), group.to_vec()]),
+    }
+    let mut option = |texts: &[String]| words.extend(texts.iter().map(|text| text.clone().into_bytes()));
+    match limits.held {
+        Setting::Default => {}
+        Setting::None => option(&["HELD".into(), "NONE".into()]),
+        Setting::Is(max) => option(&["HELD".into(), max.to_string()]),
+    }
+    match limits.rate {
+        Setting::Default => {}
+        Setting::None => option(&["RATE".into(), "NONE".into()]),
+        Setting::Is(Rate { takes, per_ms, burst }) => {
+            option(&["RATE".into(), takes.to_string(), per_ms.to_string(), "BURST".into(), burst.to_string()]);
+        }
+    }
+    if let Some(thousandths) = limits.weight {
+        option(&["WEIGHT".into(), (f64::from(thousandths) / 1000.0).to_string()]);
+    }
+    if let Some(pause) = limits.pause {
+        option(&["PAUSE".into(), if pause { "yes" } else { "no" }.into()]);
     }
     words
 }

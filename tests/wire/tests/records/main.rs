@@ -8,6 +8,8 @@ mod exact;
 mod exchange;
 mod filling;
 mod find;
+mod groups;
+mod groups_races;
 mod indexes;
 mod keys;
 mod numbers;

@@ -3,12 +3,15 @@
 use crate::records::change::{Lifetime, change};
 use crate::records::record_reply::RecordReplyOptions;
 use crate::records::times::{Settings, bound_at, offset_ms, values_at};
-use crate::shared::options::{Names, Pairs, argument, error, names, number, once, pairs, shown, unknown_option};
+use crate::shared::options::{
+    Names, Pairs, argument, error, names, number, once, pairs, shown, unknown_among, unknown_option,
+};
 use execution::args::{Args, is_word};
 use execution::error::CommandError;
 use execution::recorder::Recorder;
 use execution::waiting::records::{Condition, Criteria, TimeBound};
-use keyspace::index::{Definition, INDEXES_MAX};
+use keyspace::index::groups::{Order, Take};
+use keyspace::index::{Definition, INDEXES_MAX, Index};
 use keyspace::types::sorted_set::{ScoreBound, ScoreRange};
 use keyspace::{HashRef, Key, Scalar};
 use numbers::parse_i64;
@@ -32,6 +35,8 @@ pub(super) struct Claim<'a> {
     /// How long it waits, in milliseconds; 0 is for ever.
     pub(super) block_ms: Option<u64>,
     pub(super) reply_options: RecordReplyOptions<'a>,
+    /// In which order groups give. Without groups it has no meaning.
+    pub(super) order: Order,
 }
 
 /// A field that counts the claims of a record.
@@ -57,6 +62,7 @@ impl<'a> Claim<'a> {
         }
         let (mut min, mut max, mut set, mut counter, mut upto, mut otherwise) = (None, None, None, None, None, None);
         let (mut count, mut block_ms, mut reply_options) = (None, None, RecordReplyOptions::default());
+        let mut order = None;
         let mut conditions: SmallVec<[(&[u8], Names<'_>); 2]> = SmallVec::new();
         while let Some(word) = args.try_next() {
             if is_word(word, "MIN") {
@@ -84,6 +90,14 @@ impl<'a> Claim<'a> {
                 once(&mut count, number(args, "the number behind COUNT", 1, i64::MAX)? as usize, "COUNT")?;
             } else if is_word(word, "BLOCK") {
                 once(&mut block_ms, number(args, "the time behind BLOCK", 0, i64::MAX)? as u64, "BLOCK")?;
+            } else if is_word(word, "ORDER") {
+                let given = argument(args, "the order behind ORDER")?;
+                let given = match given {
+                    _ if is_word(given, "FAIR") => Order::Fair,
+                    _ if is_word(given, "SCORE") => Order::Score,
+                    _ => return Err(unknown_among(given, "ORDER fair or ORDER score")),
+                };
+                once(&mut order, given, "ORDER")?;
             } else if !reply_options.take(word, args)? {
                 return Err(unknown_option(word));
             }
@@ -122,17 +136,57 @@ impl<'a> Claim<'a> {
             count: count.unwrap_or(1),
             block_ms,
             reply_options,
+            order: order.unwrap_or(Order::Fair),
         })
     }
 
-    /// Which records it waits for.
-    pub(super) fn criteria(&self) -> Arc<Criteria> {
+    /// Which records of these indexes it waits for.
+    pub(super) fn criteria(&self, indexes: &[Arc<Index>]) -> Arc<Criteria> {
         let own = |(field, values): &(&[u8], Names<'_>)| Condition {
             field: (*field).into(),
             values: values.iter().map(|value| (*value).into()).collect(),
         };
         let conditions = self.conditions.iter().map(own).collect();
-        Arc::new(Criteria::new(self.min, self.max, conditions, encode_counter(self.counter.as_ref())))
+        let mut other = encode_counter(self.counter.as_ref());
+        // In an index with groups, the order decides which record comes first, and what it sets whether a cap is in its
+        // way.
+        for index in indexes.iter().filter(|index| index.definition.has_queues()) {
+            other.push(u8::from(self.order == Order::Score) | u8::from(self.holds(&index.definition)) << 1);
+        }
+        Arc::new(Criteria::new(self.min, self.max, conditions, other))
+    }
+
+    /// True when a record that it takes is held afterwards, whatever it was before.
+    pub(super) fn holds(&self, definition: &Definition) -> bool {
+        self.holds_after(definition, &self.set).unwrap_or(false)
+    }
+
+    /// Whether a record is held after these fields are set; `None` when they do not decide it.
+    fn holds_after(&self, definition: &Definition, set: &Settings<'_>) -> Option<bool> {
+        let held = definition.held.as_ref()?;
+        let value = set.iter().rev().find(|(field, _)| **field == *held.field).map(|(_, value)| value)?;
+        Some(held.values.iter().any(|one| **one == **value))
+    }
+
+    /// What limits have to know of a change.
+    pub(super) fn take_of(&self, definition: &Definition, hash: HashRef<'_>, verdict: Verdict) -> Take {
+        let is_held = definition.holds(|field| hash.get(field));
+        let set = match (verdict, self.counter.as_ref().and_then(|counter| counter.limit.as_ref())) {
+            (Verdict::Exhausted, Some(limit)) => &limit.otherwise,
+            _ => &self.set,
+        };
+        let will_be_held = self.holds_after(definition, set).unwrap_or(is_held);
+        Take { holds: will_be_held && !is_held, counts: matches!(verdict, Verdict::Claimed { .. }) }
+    }
+
+    /// Refuses a claim that would move the records that it takes to another group.
+    pub(super) fn pass_groups(&self, definition: &Definition) -> Result<(), CommandError> {
+        let Some(group) = &definition.group else { return Ok(()) };
+        let counter = self.counter.iter().map(|counter| counter.field);
+        match self.set.iter().map(|(field, _)| *field).chain(counter).any(|field| field == group) {
+            true => Err(error(format!("the field {} is that of the group, and cannot be in SET", shown(group)))),
+            false => Ok(()),
+        }
     }
 
     /// True when no record of an index can qualify, because of a field on which the index has a condition.

@@ -6,11 +6,15 @@
 //! the search visits the shard with the lowest, and takes a record there if no other shard can have a lower one.
 
 mod arguments;
+mod groups;
+mod locks;
 mod search;
 mod side;
 mod take;
 
 use self::arguments::{Claim, Verdict};
+use self::groups::GroupedSearch;
+use self::locks::lock_for_take_of;
 use self::search::{ClaimSearch, How, Step};
 use self::take::{Claimed, Taken, dropped, live_hash, position_of, take_record};
 use super::indexes::remaining;
@@ -29,7 +33,7 @@ use execution::waiting::records::{
 };
 use keyspace::garbage::Garbage;
 use keyspace::index::Index;
-use keyspace::types::sorted_set::{Direction, ScoreBound};
+use keyspace::types::sorted_set::{Direction, ScoreBound, ScoreRange};
 use keyspace::{IndexRef, Key, Locked};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -44,7 +48,7 @@ struct Progress {
     token: LazyToken,
     /// The index that is searched, and how far.
     position: usize,
-    search: Option<ClaimSearch>,
+    search: Option<Search>,
     searched: SmallVec<[Searched; 2]>,
     /// Its place in the lines, while it searches for the last time before it waits.
     place: Option<PlaceInLine>,
@@ -54,8 +58,56 @@ struct Progress {
     put_off: usize,
 }
 
+/// A search of one index.
+enum Search {
+    Whole(ClaimSearch),
+    Groups(Box<GroupedSearch>),
+}
+
+impl Search {
+    fn new(cx: &ScriptCx<'_, '_>, claim: &Claim<'_>, index: &Index, range: ScoreRange) -> Search {
+        match index.definition.has_queues() {
+            true => Search::Groups(Box::new(GroupedSearch::new(claim, index, range))),
+            false => {
+                let heads = index.heads(cx.client.db, cx.engine.keyspace.shard_count());
+                Search::Whole(ClaimSearch::new(heads, range))
+            }
+        }
+    }
+
+    fn run(
+        &mut self,
+        cx: &mut ScriptCx<'_, '_>,
+        claim: &Claim<'_>,
+        index: &Index,
+        how: How,
+        claimed: &mut Claimed,
+        token: &mut LazyToken,
+    ) -> Result<Step, CommandError> {
+        match self {
+            Search::Whole(search) => search.run(cx, claim, index, how, claimed, token),
+            Search::Groups(search) => search.run(cx, claim, index, how, claimed, token),
+        }
+    }
+
+    fn searched(&self) -> Searched {
+        match self {
+            Search::Whole(search) => search.searched(),
+            Search::Groups(search) => search.searched(),
+        }
+    }
+
+    /// The score of the last record taken, if no record before it qualifies. Groups give in another order.
+    fn reached(&self) -> Option<f64> {
+        match self {
+            Search::Whole(search) => search.reached,
+            Search::Groups(_) => None,
+        }
+    }
+}
+
 /// The search result of an index in which no record can qualify.
-const NEVER: Searched = Searched { up_to: f64::INFINITY, next_score: f64::INFINITY };
+const NEVER: Searched = Searched { up_to: f64::INFINITY, next_score: f64::INFINITY, again_ms: None };
 
 /// How often a claim yields to waiters. Each time they are served for a slice; after so many times there are more than
 /// can be served.
@@ -198,7 +250,7 @@ fn find_indexes(cx: &ScriptCx<'_, '_>, claim: &Claim<'_>) -> Result<SmallVec<[Ar
     let find = |name: &&[u8]| match indexes.find(name) {
         None => Err(error(format!("there is no index {}", shown(name)))),
         Some(index) if !index.is_built() => Err(error(format!("the index {} is not complete yet", shown(name)))),
-        Some(index) => Ok(index.clone()),
+        Some(index) => claim.pass_groups(&index.definition).map(|()| index.clone()),
     };
     claim.indexes.iter().map(find).collect()
 }
@@ -206,7 +258,7 @@ fn find_indexes(cx: &ScriptCx<'_, '_>, claim: &Claim<'_>) -> Result<SmallVec<[Ar
 /// Serves clients that came first. Returns which are still ahead.
 fn ahead(cx: &mut ScriptCx<'_, '_>, indexes: &[Arc<Index>], claim: &Claim<'_>) -> AheadInLine {
     let (engine, db) = (cx.engine, cx.client.db);
-    let look = |now_ms| engine.waiting.records.ahead_of(indexes, db, || claim.criteria(), now_ms);
+    let look = |now_ms| engine.waiting.records.ahead_of(indexes, db, || claim.criteria(indexes), now_ms);
     match look(cx.worker.now_ms) {
         AheadInLine::ToBeServed if !conditions::may_expire(engine) => AheadInLine::NoWaiter,
         AheadInLine::ToBeServed => {
@@ -226,8 +278,8 @@ fn wait(cx: &mut ScriptCx<'_, '_>, claim: &Claim<'_>, progress: Progress) -> Com
     cx.reply.array(0);
     cx.client.depends_on = cx.client.depends_on.max(cx.engine.persistence.tail());
     let until_ms = claim.block_ms.filter(|ms| *ms > 0).map(|ms| progress.began_ms.saturating_add(ms));
-    let Progress { place, searched, .. } = progress;
-    let criteria = cx.client.record_offer().map_or_else(|| claim.criteria(), |offer| offer.criteria.clone());
+    let Progress { place, searched, indexes, .. } = progress;
+    let criteria = cx.client.record_offer().map_or_else(|| claim.criteria(&indexes), |offer| offer.criteria.clone());
     cx.client.wait_for_record(RecordWait { until_ms, criteria, place, searched });
     Ok(())
 }
@@ -254,7 +306,6 @@ fn reply(cx: &mut ScriptCx<'_, '_>, claimed: Claimed) -> CommandResult {
 
 /// Searches the indexes in order, until one of them has records that qualify.
 fn search_all(cx: &mut ScriptCx<'_, '_>, claim: &Claim<'_>, progress: &mut Progress) -> Result<Step, CommandError> {
-    let (db, shard_count) = (cx.client.db, cx.engine.keyspace.shard_count());
     while progress.position < progress.indexes.len() {
         let index = &progress.indexes[progress.position];
         if claim.contradicts(&index.definition) {
@@ -262,8 +313,7 @@ fn search_all(cx: &mut ScriptCx<'_, '_>, claim: &Claim<'_>, progress: &mut Progr
             progress.position += 1;
             continue;
         }
-        let mut search =
-            progress.search.take().unwrap_or_else(|| ClaimSearch::new(index.heads(db, shard_count), claim.range));
+        let mut search = progress.search.take().unwrap_or_else(|| Search::new(cx, claim, index, claim.range));
         let how = How {
             lets_others_first: progress.put_off < PUT_OFF_MAX,
             // With several indexes, the first that has a record decides, so they are searched one after the other.
@@ -305,11 +355,10 @@ fn look_at_offer(
             if *score >= range.min.score {
                 range.min = ScoreBound { score: *score, excluded: *score != f64::NEG_INFINITY };
             }
-            let heads = offer.index.heads(cx.client.db, cx.engine.keyspace.shard_count());
-            let mut search = progress.search.take().unwrap_or_else(|| ClaimSearch::new(heads, range));
+            let mut search = progress.search.take().unwrap_or_else(|| Search::new(cx, claim, &offer.index, range));
             let how = How { lets_others_first: false, is_brief: false };
             let step = search.run(cx, claim, &offer.index, how, &mut progress.claimed, &mut progress.token)?;
-            if let (Step::Done, Some(score)) = (&step, search.reached) {
+            if let (Step::Done, Some(score)) = (&step, search.reached()) {
                 offer.note_reached(score);
             }
             progress.searched.clear();
@@ -356,7 +405,7 @@ fn take_candidate(
         // It was written more than once. The claim itself has made it ready for others.
         return Ok(true);
     }
-    let mut locked = cx.engine.keyspace.lock_key_unless_busy(key).ok_or_else(|| conditions::busy(cx.engine))?;
+    let mut locked = lock_for_take_of(cx.engine, db, key, index)?;
     if let Err(changed) = progress.token.pass(&cx.engine.databases, &locked, db) {
         if !progress.claimed.is_empty() {
             return Err(changed);
@@ -388,13 +437,22 @@ fn claim_held(cx: &mut ScriptCx<'_, '_>, claim: &Claim<'_>) -> CommandResult {
     indexes::expire_for_index(engine, cx.worker, db, &mut held);
     let mut claimed = Claimed::new();
     for index in &indexes {
+        if index.definition.has_queues() {
+            let mut search = GroupedSearch::new(claim, index, claim.range);
+            search.run_held(cx, claim, index, &mut held, &mut claimed);
+            if claimed.count > 0 || claimed.is_full {
+                break;
+            }
+            held.apply_pending(db);
+            continue;
+        }
         // A record is judged at most once, so all can be found before the first is changed.
         for (score, name) in find_held(claim, &held, db, index, cx.worker.now_ms) {
             if claimed.judged.contains(&name) {
                 continue;
             }
-            take_record(cx, claim, &mut held, index, None, (score, &name), &mut claimed);
-            if claimed.is_done(claim) {
+            let taken = take_record(cx, claim, &mut held, index, None, (score, &name), &mut claimed);
+            if claimed.is_done(claim) || taken == Taken::NoRoom {
                 break;
             }
         }

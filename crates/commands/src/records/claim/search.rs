@@ -2,6 +2,7 @@
 //! and parts of an index; refuses to know which records qualify and how they are changed.
 
 use super::arguments::Claim;
+use super::locks::{lock_for_take, ms_of, ns_of, shard_db};
 use super::side;
 use super::take::{Claimed, Taken, dropped, position_of, take_record};
 use execution::conditions;
@@ -13,7 +14,7 @@ use execution::waiting::records::Searched;
 use keyspace::db::Db;
 use keyspace::index::{Head, Heads, Index};
 use keyspace::types::sorted_set::{ScoreBound, ScoreRange};
-use keyspace::{Entry, HashRef, Locked, Value};
+use keyspace::{Entry, HashRef, Value};
 use smallvec::SmallVec;
 
 /// The result of one slice of a claim.
@@ -47,6 +48,8 @@ pub(super) struct ClaimSearch {
     passed: usize,
     /// The score of the last record taken.
     pub(super) reached: Option<f64>,
+    /// When a rate allows a take again.
+    again_ms: Option<u64>,
 }
 
 /// How far a shard was searched.
@@ -71,7 +74,7 @@ pub(super) struct How {
 
 /// How many records a client rejects before it waits. Beyond that, one search serves all waiters with the same
 /// criteria. Few in debug builds, so that tests with small queues reach the limit.
-const BRIEF_MAX: usize = if cfg!(debug_assertions) { 2 } else { 64 };
+pub(super) const BRIEF_MAX: usize = if cfg!(debug_assertions) { 2 } else { 64 };
 
 /// A shard that is locked and searched.
 struct ShardLook<'l> {
@@ -109,13 +112,15 @@ impl ClaimSearch {
             name: Vec::new(),
             passed: 0,
             reached: None,
+            again_ms: None,
         }
     }
 
     /// How far it has searched without finding a record.
     pub(super) fn searched(&self) -> Searched {
         let ScoreBound { score, excluded } = self.range.max;
-        Searched { up_to: if excluded { score.next_down() } else { score }, next_score: self.next_score }
+        let up_to = if excluded { score.next_down() } else { score };
+        Searched { up_to, next_score: self.next_score, again_ms: self.again_ms }
     }
 
     /// Takes records until the claim has enough, there are no more, or a slice of time is over.
@@ -140,21 +145,24 @@ impl ClaimSearch {
                 }
                 return Ok(Step::Done);
             };
-            let mut locked = engine.keyspace.lock_shard_unless_busy(shard).ok_or_else(|| conditions::busy(engine))?;
+            if index.groups.limits_all() && self.is_closed(index, db, cx.worker.now_ms) {
+                return Ok(Step::Done);
+            }
+            let mut locked = lock_for_take(engine, shard, index, None)?;
             if token.pass(&engine.databases, &locked, db).is_err() {
                 return Ok(Step::DatabaseChanged);
             }
-            let at = position_of(nth_db(&locked, db), index).ok_or_else(|| dropped(index))?;
+            let at = position_of(shard_db(&locked, shard, db), index).ok_or_else(|| dropped(index))?;
             locked.settle_index(db, at);
             let sides = match self.passed >= side::PASSED_BEFORE {
-                true => side::positions(nth_db(&locked, db), claim, index),
+                true => side::positions(shard_db(&locked, shard, db), claim, index),
                 false => SmallVec::new(),
             };
             let mut is_over = false;
             while !claimed.is_done(claim) && !is_over {
                 // The last change has changed these indexes, too.
                 sides.iter().for_each(|at| locked.settle_index(db, *at));
-                let look = ShardLook { db: nth_db(&locked, db), shard, index, at, sides: &sides, others };
+                let look = ShardLook { db: shard_db(&locked, shard, db), shard, index, at, sides: &sides, others };
                 match self.look(cx, claim, &look, claimed, &mut slice) {
                     Found::Nothing => break,
                     Found::Over => is_over = true,
@@ -177,6 +185,11 @@ impl ClaimSearch {
                         if let (Taken::SetAside, Some(offer), Some(before)) = (taken, &offer, &set_aside_by) {
                             engine.waiting.records.note_set_aside(offer, db, &name, before);
                         }
+                        if taken == Taken::NoRoom {
+                            // A limit for the whole index is reached.
+                            self.is_closed(index, db, cx.worker.now_ms);
+                            return Ok(Step::Done);
+                        }
                         debug_assert_ne!(taken, Taken::Not, "it was judged under the same lock");
                         self.name = name;
                         self.reached = Some(score);
@@ -198,7 +211,8 @@ impl ClaimSearch {
             }
             if is_over {
                 // Records are spread evenly over shards.
-                let in_all = nth_db(&locked, db).part(at).map_or(0, |part| part.len()) * engine.keyspace.shard_count();
+                let in_all =
+                    shard_db(&locked, shard, db).part(at).map_or(0, |part| part.len()) * engine.keyspace.shard_count();
                 claimed.expect_more(in_all.min(claim.count - claimed.count), cx.client.output_bytes_max);
             }
             locked.release_fairly();
@@ -206,6 +220,16 @@ impl ClaimSearch {
                 return Ok(Step::Yield);
             }
         }
+    }
+
+    /// True when a limit for the whole index allows no take now.
+    fn is_closed(&mut self, index: &Index, db: usize, now_ms: u64) -> bool {
+        let mut groups = index.groups.lock(db);
+        groups.pass_time(ns_of(now_ms));
+        let Some(again_ns) = groups.closed() else { return false };
+        self.next_score = f64::INFINITY;
+        self.again_ms = again_ns.map(ms_of);
+        true
     }
 
     /// The shard that may have the lowest score, and the lowest that any other may have; `None` when no shard has a
@@ -342,10 +366,4 @@ impl ClaimSearch {
         self.floors[shard] = Some(Floor { head, behind });
         Found::Nothing
     }
-}
-
-/// The database of the one shard that is locked.
-fn nth_db<'l>(locked: &'l Locked<'_>, db: usize) -> &'l Db {
-    let (_, shard) = locked.shards().next().expect("a shard is locked");
-    shard.db(db)
 }

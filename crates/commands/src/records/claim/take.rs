@@ -2,6 +2,7 @@
 //! know how it was found.
 
 use super::arguments::{Claim, Verdict};
+use super::locks::ns_of;
 use crate::records::record_reply::RecordReply;
 use crate::shared::name_set::NameSet;
 use crate::shared::options::{error, shown};
@@ -13,7 +14,8 @@ use execution::recorder::Recorder;
 use execution::view::View;
 use keyspace::db::Db;
 use keyspace::index::Index;
-use keyspace::{Entry, HashRef, Key, Locked, Value};
+use keyspace::index::groups::{GroupQueues, Scope, encode_name};
+use keyspace::{Effect, Entry, HashRef, Key, Locked, Value};
 use resp::Reply;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -64,6 +66,8 @@ pub(super) enum Taken {
     SetAside,
     /// It qualifies, but the batch has no room for more.
     Full,
+    /// It qualifies, but a limit is in the way.
+    NoRoom,
 }
 
 /// Checks a record under the lock of its shard, changes it if it qualifies, and commits. `at` is the position of the
@@ -83,7 +87,8 @@ pub(super) fn take_record(
     let mut view = View::new(locked.lend(), db, worker.now_ms, usage, &worker.metrics.stats);
     view.notify_through(&worker.batch.notifications, engine.settings.notify_keyspace_events().published());
     let mut keys = view.into_recorder(engine, &mut worker.batch.effects);
-    let taken = judge_and_change(claim, &mut keys, index, (score, key), engine.debug.batch_bytes_max.load(Relaxed));
+    let bytes_max = engine.debug.batch_bytes_max.load(Relaxed);
+    let taken = judge_and_change(claim, &mut keys, index, (score, key), (db, worker.now_ms), bytes_max);
     let garbage = keys.finish().take_garbage();
     commit::commit(engine, worker, Some(cx.client), locked);
     engine.free(garbage);
@@ -114,18 +119,42 @@ fn judge_and_change(
     keys: &mut Recorder<'_>,
     index: &Index,
     (score, key): (f64, Key<'_>),
+    (db, now_ms): (usize, u64),
     batch_bytes_max: usize,
 ) -> Taken {
+    let recorded_bytes = keys.recorded_bytes();
     // Without expired fields it may not be in the index any more.
     let Ok(Some(hash)) = keys.to_change::<HashRef>(key) else { return Taken::Gone };
     if index.definition.score(hash) != Some(score) {
         return Taken::Gone;
     }
     let Some(verdict) = claim.judge(hash) else { return Taken::Not };
-    if keys.recorded_bytes() + key.name.len() + claim.set_bytes() > batch_bytes_max {
+    if recorded_bytes + key.name.len() + claim.set_bytes() > batch_bytes_max {
         return Taken::Full;
     }
-    claim.change(keys, key, verdict);
+    let definition = &index.definition;
+    if !definition.has_queues() && !index.groups.limits_all() {
+        claim.change(keys, key, verdict);
+    } else {
+        let take = claim.take_of(definition, hash, verdict);
+        let Some(group) = definition.group(hash) else { return Taken::Gone };
+        let id = keys.view().locked().db(db, key).grouped_id(key);
+        let reserve = |groups: &mut GroupQueues| match definition.has_queues() {
+            true => groups.reserve(&group, id, take, ns_of(now_ms)),
+            false => groups.reserve_of_all(take, ns_of(now_ms)),
+        };
+        // IMPORTANT: in a statement of its own. The change takes the lock again.
+        let reserved = reserve(&mut index.groups.lock(db));
+        let Some(taken) = reserved else { return Taken::NoRoom };
+        claim.change(keys, key, verdict);
+        let states = [(Scope::Group(&group), taken.group_until_ns), (Scope::All, taken.all_until_ns)];
+        for (scope, until_ns) in states {
+            let Some(until_ns) = until_ns else { continue };
+            let name = encode_name(&index.name, scope);
+            keys.record(&Effect::Rate { key: Key::new(&name), until_ns, now_ns: ns_of(now_ms) });
+        }
+        index.groups.lock(db).end_take(&group, id);
+    }
     match verdict {
         Verdict::Claimed { .. } => Taken::Claimed,
         Verdict::Exhausted => Taken::SetAside,

@@ -7,6 +7,7 @@ use crate::client::Unfinished;
 use crate::waiting::records::RecordOffer;
 use keyspace::HashRef;
 use keyspace::index::Index;
+use keyspace::index::groups::News;
 use keyspace::types::sorted_set::ScoreRange;
 use locks::Mutex;
 use smallvec::SmallVec;
@@ -91,6 +92,8 @@ struct Class {
     /// It has not searched the records that existed when it was created. That search is done when there is nothing else
     /// to do.
     is_new: bool,
+    /// When it searches again because a rate allows a take, in unix milliseconds.
+    again_ms: Option<u64>,
     /// How often a complete new search was requested.
     begun_anew: u64,
     /// Its entry in `ready_classes`, `new_classes` or `times`.
@@ -114,7 +117,8 @@ const NOTED_MAX: usize = 1000;
 /// The most entries of `ready_classes` that are checked to find a class of another line.
 const OTHERS_MAX: usize = 64;
 
-pub(super) const NOTHING_SEARCHED: Searched = Searched { up_to: f64::NEG_INFINITY, next_score: f64::NEG_INFINITY };
+pub(super) const NOTHING_SEARCHED: Searched =
+    Searched { up_to: f64::NEG_INFINITY, next_score: f64::NEG_INFINITY, again_ms: None };
 
 impl Lines {
     pub(super) fn line(&self, id: LineId) -> Option<&Line> {
@@ -225,8 +229,13 @@ impl Lines {
 
     /// Makes all classes in these databases search again from the beginning.
     pub(super) fn search_anew(&mut self, concerns: impl Fn(usize) -> bool) {
+        self.search_line_anew(|line| concerns(line.db));
+    }
+
+    /// Makes all classes in these lines search again from the beginning.
+    pub(super) fn search_line_anew(&mut self, concerns: impl Fn(&Line) -> bool) {
         let mut classes = Vec::new();
-        for line in self.lines.values_mut().filter(|line| concerns(line.db)) {
+        for line in self.lines.values_mut().filter(|line| concerns(line)) {
             line.missed_too_many |= line.searching > 0;
             classes.extend(line.classes.values().copied());
         }
@@ -236,8 +245,35 @@ impl Lines {
         }
     }
 
-    /// Notes a record that got a score.
-    pub(super) fn note(&mut self, id: LineId, candidate: &OfferedRecord, hash: HashRef<'_>, now_ms: u64) {
+    /// Notes what the groups of an index may give since. Classes without conditions search again, which takes few steps;
+    /// those with conditions have rejected records that they should not look at again for every new one. True when a
+    /// class has to search.
+    pub(super) fn note_news(&mut self, id: LineId, news: News) -> bool {
+        if news == News::default() {
+            return false;
+        }
+        let Some(line) = self.lines.get_mut(&id) else { return false };
+        line.missed_too_many |= line.searching > 0;
+        let classes: SmallVec<[ClassId; 8]> = match news.has_room {
+            true => line.classes.values().copied().collect(),
+            false => line.without_conditions.iter().copied().collect(),
+        };
+        for id in &classes {
+            self.classes.get_mut(id).expect("it is in its line").search_anew();
+            self.file(*id, self.looked_ms);
+        }
+        true
+    }
+
+    /// Notes a record that got a score. In an index with groups it is for classes with conditions: the others search.
+    pub(super) fn note(
+        &mut self,
+        id: LineId,
+        candidate: &OfferedRecord,
+        hash: HashRef<'_>,
+        now_ms: u64,
+        is_grouped: bool,
+    ) {
         let Some(line) = self.lines.get_mut(&id) else { return };
         if line.searching > 0 {
             match line.missed.len() < NOTED_MAX {
@@ -247,7 +283,7 @@ impl Lines {
         }
         for id in line.classes_that_may_want(hash) {
             let class = self.classes.get_mut(&id).expect("it is in its line");
-            if class.criteria.may_want(hash) {
+            if class.criteria.may_want(hash) && !(is_grouped && class.criteria.first_condition().is_none()) {
                 class.note(&class.criteria.clone().range(now_ms), candidate);
                 self.file(id, now_ms);
             }
@@ -381,6 +417,7 @@ impl Lines {
             Outcome::Nothing(searched) => {
                 if let ([searched], Offered::Above(_)) = (searched, &work.offer.records) {
                     class.searched = *searched;
+                    class.again_ms = searched.again_ms;
                     class.end_first_search();
                 }
             }
@@ -414,6 +451,9 @@ impl Lines {
             return;
         }
         let (number, position) = (*number, first.position_of(&line.index));
+        if class.again_ms.is_some_and(|again_ms| again_ms <= now_ms) {
+            class.search_anew();
+        }
         let range = class.criteria.range(now_ms);
         if class.has_work(&range) {
             class.filed_as = Some((number, position));
@@ -424,7 +464,9 @@ impl Lines {
                     line.ready_classes += 1;
                 }
             }
-        } else if let Some(time_ms) = class.criteria.reached_at_ms(class.next_score()) {
+        } else if let Some(time_ms) =
+            class.criteria.reached_at_ms(class.next_score()).into_iter().chain(class.again_ms).min()
+        {
             class.time = Some(time_ms);
             self.times.insert((time_ms, id));
         }
@@ -499,6 +541,7 @@ impl Class {
             set_aside: HashMap::new(),
             interrupted: None,
             is_new: false,
+            again_ms: searched.again_ms,
             begun_anew: 0,
             filed_as: None,
 
@@ -553,6 +596,7 @@ impl Class {
         // The records that a waiter has taken are sent to it.
         self.interrupted.take_if(|left| left.waiter.is_none());
         self.searched = NOTHING_SEARCHED;
+        self.again_ms = None;
         self.begun_anew += 1;
     }
 

@@ -57,6 +57,8 @@ pub struct Searched {
     pub up_to: f64,
     /// No record has a score between `up_to` and this one.
     pub next_score: f64,
+    /// When a rate allows a take again, in unix milliseconds.
+    pub again_ms: Option<u64>,
 }
 
 /// A record that got a score in an index with waiters: its database, the index, its name.
@@ -274,15 +276,33 @@ impl RecordWaiters {
         self.has_work.store(true, SeqCst);
     }
 
+    /// Makes all classes of one index search again: its limits have changed.
+    pub fn search_index_anew(&self, index: &Arc<Index>) {
+        if !self.any() {
+            return;
+        }
+        self.lines.lock().search_line_anew(|line| Arc::ptr_eq(&line.index, index));
+        self.has_work.store(true, SeqCst);
+        self.wake_timer();
+    }
+
     /// Notes records that a commit has made ready. They are locked.
     #[cold]
     pub fn note(&self, records: &[Written], locked: &Locked<'_>, now_ms: u64) {
         let mut lines = self.lines.lock();
         for (db, index, name) in records {
+            let id = line_id(index, *db);
+            let is_grouped = index.definition.has_queues();
+            if is_grouped {
+                let news = index.groups.lock(*db).take_news();
+                if lines.note_news(id, news) {
+                    self.has_work.store(true, SeqCst);
+                }
+            }
             // In its final state: a transaction may have changed it more than once.
             if let Some((score, hash)) = indexed(locked.db(*db, Key::new(name)), index, Key::new(name)) {
                 let candidate = OfferedRecord { score, name: name.clone(), set_aside_by: Vec::new() };
-                lines.note(line_id(index, *db), &candidate, hash, now_ms);
+                lines.note(id, &candidate, hash, now_ms, is_grouped);
                 self.has_work.store(true, SeqCst);
             }
         }
@@ -368,7 +388,9 @@ pub fn note_records(pending: &PendingNotifications, locked: &Locked<'_>, db: usi
             for Touch { db, key, .. } in touches.into_iter().filter(|touch| touch.fate != Fate::Read) {
                 let within = locked.db(db, key);
                 for index in within.indexes().iter().filter(|index| index.waiting(db) > 0) {
-                    if indexed(within, index, key).is_some() {
+                    // One that has left may have made room in its group.
+                    let may_make_room = index.definition.has_queues() && index.definition.covers(key.name);
+                    if may_make_room || indexed(within, index, key).is_some() {
                         pending.record(db, index.clone(), key.name.into());
                     }
                 }

@@ -1,0 +1,315 @@
+//! Groups against a plain model: random records, limits, takes and times.
+
+use super::*;
+use crate::types::sorted_set::{ScoreBound, ScoreRange};
+use std::collections::BTreeMap;
+use test_random::Random;
+
+const MS: u64 = 1_000_000;
+const BEGAN: u64 = 1_763_172_000_000 * MS;
+
+fn queues() -> GroupQueues {
+    GroupQueues::new(Limits::default(), Limits::default())
+}
+
+fn nothing_of_its_own(_: &[u8]) -> Limits {
+    Limits::default()
+}
+
+fn place(group: &[u8], score: f64, is_held: bool) -> Option<Place<'_>> {
+    Some(Place { group, score: Some(score), is_held })
+}
+
+fn up_to(max: f64) -> ScoreRange {
+    let bound = |score| ScoreBound { score, excluded: false };
+    ScoreRange { min: bound(f64::NEG_INFINITY), max: bound(max) }
+}
+
+const TAKE: Take = Take { holds: true, counts: true };
+
+/// Takes the next record as a claim does: it is held from then on, with a lease.
+fn take(queues: &mut GroupQueues, order: Order, now_ns: u64, lease: f64) -> Option<(Vec<u8>, u64)> {
+    let mut search = GroupSearch::new(order, TAKE, up_to((now_ns / MS) as f64));
+    loop {
+        match search.next(queues, false, now_ns) {
+            Found::Unfinished => {}
+            Found::Nothing { .. } => return None,
+            Found::Record { group, score, id } => {
+                let name = queues.name(group).expect("it was just found").to_vec();
+                let is_held = queues.is_held_at(group, score, id);
+                let take = Take { holds: !is_held, counts: true };
+                queues.reserve(&name, id, take, now_ns).expect("a search finds what limits allow");
+                let after = (now_ns / MS) as f64 + lease;
+                queues.change(id, place(&name, score, is_held), place(&name, after, true), nothing_of_its_own);
+                queues.end_take(&name, id);
+                return Some((name, id));
+            }
+        }
+    }
+}
+
+#[test]
+fn groups_take_turns_by_their_weights() {
+    let mut queues = queues();
+    let weighed = Limits { weight: Some(3000), ..Limits::default() };
+    for id in 0..10_000 {
+        let group: &[u8] = if id % 2 == 0 { b"light" } else { b"heavy" };
+        let own = |name: &[u8]| if name == b"heavy" { weighed } else { Limits::default() };
+        queues.change(id, None, place(group, id as f64, false), own);
+    }
+    let mut taken: Vec<bool> = Vec::new();
+    for _ in 0..5_000 {
+        let (name, _) = take(&mut queues, Order::Fair, BEGAN, 1e9).unwrap();
+        taken.push(name == b"heavy");
+    }
+    for window in taken.windows(1_000) {
+        let heavy = window.iter().filter(|heavy| **heavy).count();
+        assert!((735..=765).contains(&heavy), "{heavy} of a thousand");
+    }
+}
+
+#[test]
+fn one_job_waits_at_most_one_round() {
+    let mut queues = queues();
+    for id in 0..30_000 {
+        queues.change(id, None, place(format!("{}", id % 3).as_bytes(), 0.0, false), nothing_of_its_own);
+    }
+    for _ in 0..1_000 {
+        take(&mut queues, Order::Fair, BEGAN, 1e9).unwrap();
+    }
+    queues.change(99_999, None, place(b"small", 5.0, false), nothing_of_its_own);
+    let waited = (0..10).position(|_| take(&mut queues, Order::Fair, BEGAN, 1e9).unwrap().0 == b"small");
+    assert!(waited.is_some_and(|waited| waited <= 3), "{waited:?}");
+}
+
+#[test]
+fn a_tenant_that_always_has_one_job_gets_its_share_and_no_more() {
+    let mut queues = queues();
+    for id in 0..40_000 {
+        queues.change(id, None, place(format!("deep{}", id % 9).as_bytes(), 0.0, false), nothing_of_its_own);
+    }
+    let mut drips = 0;
+    for round in 0..3_000 {
+        let id = 1_000_000 + round;
+        let is_there = queues.state(b"drip").is_some_and(|state| state.records > 0);
+        if !is_there {
+            queues.change(id, None, place(b"drip", 0.0, false), nothing_of_its_own);
+        }
+        let (name, id) = take(&mut queues, Order::Fair, BEGAN, 1e9).unwrap();
+        if name == b"drip" {
+            drips += 1;
+            // The job is done.
+            queues.change(id, place(b"drip", (BEGAN / MS) as f64 + 1e9, true), None, nothing_of_its_own);
+        }
+    }
+    assert!((290..=310).contains(&drips), "{drips} of 3000 among ten tenants");
+}
+
+#[test]
+fn a_cap_holds_back_and_an_expired_lease_comes_again() {
+    let mut queues = queues();
+    queues.set_limits(Scope::Each, Limits { held: Setting::Is(2), ..Limits::default() });
+    for id in 0..5 {
+        queues.change(id, None, place(b"g", id as f64, false), nothing_of_its_own);
+    }
+    for order in [Order::Fair, Order::Score] {
+        let now_ns = BEGAN + if order == Order::Score { 100 * MS } else { 0 };
+        assert!(take(&mut queues, order, now_ns, 50.0).is_some());
+        assert!(take(&mut queues, order, now_ns, 50.0).is_some());
+        assert_eq!(take(&mut queues, order, now_ns, 50.0), None, "{order:?}");
+    }
+    assert_eq!(queues.held(), 2, "the leases that ran out were taken again");
+    assert_eq!(queues.state(b"g").unwrap().allowed_ns, None);
+}
+
+#[test]
+fn a_cap_for_all_lets_expired_leases_through() {
+    let mut queues = queues();
+    queues.set_limits(Scope::All, Limits { held: Setting::Is(1), ..Limits::default() });
+    for id in 0..4 {
+        queues.change(id, None, place(format!("{id}").as_bytes(), 0.0, false), nothing_of_its_own);
+    }
+    let first = take(&mut queues, Order::Fair, BEGAN, 50.0).unwrap();
+    assert_eq!(take(&mut queues, Order::Fair, BEGAN, 50.0), None);
+    assert_eq!(take(&mut queues, Order::Fair, BEGAN + 60 * MS, 50.0), Some(first));
+}
+
+#[test]
+fn a_million_short_lived_groups_leave_nothing_behind() {
+    let mut queues = queues();
+    let count = 100_000;
+    for id in 0..count {
+        queues.change(id, None, place(format!("{id}").as_bytes(), 0.0, false), nothing_of_its_own);
+    }
+    assert_eq!(queues.len(), count as usize);
+    for _ in 0..count {
+        let (name, id) = take(&mut queues, Order::Fair, BEGAN, 50.0).unwrap();
+        queues.change(id, place(&name, (BEGAN / MS) as f64 + 50.0, true), None, nothing_of_its_own);
+    }
+    for _ in 0..count {
+        queues.work();
+    }
+    assert_eq!((queues.len(), queues.items(), queues.held()), (0, 0, 0));
+    assert!(queues.capacity() < 1024, "{}", queues.capacity());
+}
+
+/// What the queues should do, without any order that has to be kept.
+#[derive(Default)]
+struct Model {
+    records: BTreeMap<u64, (Vec<u8>, Option<f64>, bool)>,
+    own: BTreeMap<Vec<u8>, Limits>,
+    each: Limits,
+    all: Limits,
+    untils: BTreeMap<Vec<u8>, u64>,
+    all_until: u64,
+}
+
+impl Model {
+    fn limits(&self, group: &[u8]) -> Applied {
+        self.own.get(group).copied().unwrap_or_default().applied(&self.each)
+    }
+
+    fn held(&self, group: Option<&[u8]>) -> u64 {
+        let within = |name: &[u8]| group.is_none_or(|group| group == name);
+        self.records.values().filter(|(name, _, is_held)| *is_held && within(name)).count() as u64
+    }
+
+    /// The records that may be taken now by a claim that holds them.
+    fn allowed(&self, max: f64, now_ns: u64) -> Vec<u64> {
+        let all = self.all.applied(&Limits::default());
+        let rate_allows = |rate: Option<Rate>, until| rate.is_none_or(|rate| rate.allowed_at(until, now_ns) <= now_ns);
+        if all.is_paused || !rate_allows(all.rate, self.all_until) {
+            return Vec::new();
+        }
+        let is_allowed = |group: &[u8], is_held: bool| {
+            let limits = self.limits(group);
+            let until = self.untils.get(group).copied().unwrap_or(0);
+            let room = |max: Option<u64>, held: u64| is_held || max.is_none_or(|max| held < max);
+            !limits.is_paused
+                && rate_allows(limits.rate, until)
+                && room(limits.held, self.held(Some(group)))
+                && room(all.held, self.held(None))
+        };
+        let due = self.records.iter().filter(|(_, (group, score, is_held))| {
+            score.is_some_and(|score| score <= max) && is_allowed(group, *is_held)
+        });
+        due.map(|(id, _)| *id).collect()
+    }
+}
+
+fn some_limits(random: &mut Random) -> Limits {
+    let held = *random.pick(&[Setting::Default, Setting::None, Setting::Is(0), Setting::Is(1), Setting::Is(3)]);
+    let rate = Rate {
+        takes: 1 + random.below(3) as u64,
+        per_ms: 1 + random.below(20) as u64,
+        burst: 1 + random.below(3) as u64,
+    };
+    let rate = *random.pick(&[Setting::Default, Setting::None, Setting::Is(rate)]);
+    let weight = *random.pick(&[None, Some(500), Some(4000)]);
+    let pause = *random.pick(&[None, None, Some(false), Some(true)]);
+    Limits { held, rate, weight, pause }
+}
+
+#[test]
+fn random_histories_are_as_in_the_model() {
+    let mut random = Random::new();
+    for _ in 0..300 {
+        let (mut queues, mut model) = (queues(), Model::default());
+        let mut now_ns = BEGAN;
+        for _ in 0..300 {
+            let id = random.below(30) as u64;
+            let group = vec![b'a' + random.below(4) as u8];
+            let own = model.own.clone();
+            let own = |name: &[u8]| own.get(name).copied().unwrap_or_default();
+            match random.below(12) {
+                0..=4 => {
+                    let before = model.records.remove(&id);
+                    let score = (!random.next().is_multiple_of(4))
+                        .then(|| (now_ns / MS) as f64 + random.below(40) as f64 - 20.0);
+                    let is_held = random.next().is_multiple_of(3);
+                    let after = (!random.next().is_multiple_of(5)).then_some((group, score, is_held));
+                    let place = |place: &'_ Option<(Vec<u8>, Option<f64>, bool)>| -> Option<Place<'static>> {
+                        let (group, score, is_held) = place.clone()?;
+                        Some(Place { group: group.leak(), score, is_held })
+                    };
+                    queues.change(id, place(&before), place(&after), own);
+                    if let Some(after) = after {
+                        model.records.insert(id, after);
+                    }
+                }
+                5 => {
+                    let limits = some_limits(&mut random);
+                    match random.below(4) {
+                        0 => {
+                            model.all = Limits { weight: None, ..limits };
+                            queues.set_limits(Scope::All, model.all);
+                        }
+                        1 => {
+                            model.each = limits;
+                            queues.set_limits(Scope::Each, limits);
+                        }
+                        _ => {
+                            model.own.insert(group.clone(), limits);
+                            queues.set_limits(Scope::Group(&group), limits);
+                        }
+                    }
+                }
+                6 => now_ns += random.below(30) as u64 * MS,
+                7 if random.next().is_multiple_of(10) => {
+                    drop(queues.clear(own));
+                    model.records.clear();
+                }
+                _ => {
+                    let order = *random.pick(&[Order::Fair, Order::Score]);
+                    let allowed = model.allowed((now_ns / MS) as f64, now_ns);
+                    let taken = take(&mut queues, order, now_ns, 10.0);
+                    assert_eq!(taken.is_some(), !allowed.is_empty(), "{order:?}, allowed: {allowed:?}");
+                    let Some((group, id)) = taken else { continue };
+                    assert!(allowed.contains(&id));
+                    if order == Order::Score {
+                        let score = |id: &u64| model.records[id].1.unwrap();
+                        let lowest = allowed.iter().map(score).fold(f64::INFINITY, f64::min);
+                        assert_eq!(score(&id), lowest);
+                    }
+                    if let Some(rate) = model.limits(&group).rate {
+                        let until = model.untils.entry(group.clone()).or_default();
+                        *until = rate.after_take(*until, now_ns);
+                    }
+                    if let Some(rate) = model.all.applied(&Limits::default()).rate {
+                        model.all_until = rate.after_take(model.all_until, now_ns);
+                    }
+                    model.records.insert(id, (group, Some((now_ns / MS) as f64 + 10.0), true));
+                }
+            }
+            assert_eq!(queues.held(), model.held(None));
+            for group in [b"a", b"b", b"c", b"d"] {
+                let held = queues.state(group).map_or(0, |state| state.held);
+                assert_eq!(held, model.held(Some(group)));
+            }
+            queues.check();
+        }
+    }
+}
+
+#[test]
+fn groups_that_may_not_give_are_not_looked_at() {
+    let mut queues = queues();
+    queues.set_limits(Scope::Each, Limits { held: Setting::Is(1), ..Limits::default() });
+    for id in 0..20_000u64 {
+        let group = format!("{}", id % 10_000);
+        queues.change(id, None, place(group.as_bytes(), 0.0, id < 10_000), nothing_of_its_own);
+    }
+    queues.change(99_999, None, place(b"free", 1.0, false), nothing_of_its_own);
+    // Leases that have not run out.
+    for id in 0..10_000u64 {
+        let group = format!("{id}");
+        let lease = place(group.as_bytes(), (BEGAN / MS) as f64 + 1e6, true);
+        queues.change(id, place(group.as_bytes(), 0.0, true), lease, nothing_of_its_own);
+    }
+    while queues.has_work() {
+        queues.work();
+    }
+    let mut search = GroupSearch::new(Order::Fair, TAKE, up_to((BEGAN / MS) as f64));
+    let first = search.next(&mut queues, false, BEGAN);
+    assert!(matches!(first, Found::Record { id: 99_999, .. }), "in one step: {first:?}");
+}

@@ -1,0 +1,417 @@
+//! Groups of an index and their limits: what is counted, what CLAIM may take, what is refused, and what a restart keeps.
+
+use wire::{Connection, Server};
+
+use crate::support::{Home, check};
+
+const QUEUE: &str =
+    "IDX.CREATE due PREFIX 1 job: FIELD at ONLY state 2 pending running GROUP tenant HELD state 1 running";
+
+#[test]
+fn records_are_counted_by_group_with_every_write() {
+    check(
+        r##"
+        # holdfast only
+        > HSET job:0 at 7 state running tenant a
+        :3
+        > IDX.CREATE due PREFIX 1 job: FIELD at ONLY state 2 pending running GROUP tenant HELD state 2 running paused
+        +OK
+        > IDX.GROUPS due
+        ["0", [["a", ["records", :1, "held", :1, "first_score", "7", "allowed_at", :0, "limits", []]]]]
+        > HSET job:1 at 5 state pending tenant a
+        :3
+        // Held, and not in the index.
+        > HSET job:2 state paused tenant b
+        :2
+        // The group of the empty name.
+        > HSET job:3 at 9 state pending
+        :2
+        > IDX.GROUPS due
+        ["0", [["a", ["records", :2, "held", :1, "first_score", "5", "allowed_at", :0, "limits", []]],
+               ["b", ["records", :0, "held", :1, "first_score", (nil), "allowed_at", :0, "limits", []]],
+               ["", ["records", :1, "held", :0, "first_score", "9", "allowed_at", :0, "limits", []]]]]
+        > IDX.INFO due
+        ["prefixes", ["job:"], "field", "at", "only", ["state", "pending", "running"], "exclude", (nil), "stamp", :0,
+         "group", "tenant", "held", ["state", "running", "paused"], "groups", :3, "entries", :3, "bytes", :1..]
+        > RENAME job:2 gone
+        +OK
+        > HSET job:3 tenant a
+        :1
+        > DEL job:0
+        :1
+        > IDX.GROUPS due
+        ["0", [["a", ["records", :2, "held", :0, "first_score", "5", "allowed_at", :0, "limits", []]]]]
+        > SWAPDB 0 1
+        +OK
+        > IDX.GROUPS due
+        ["0", []]
+        > SWAPDB 0 1
+        +OK
+        > PEXPIRE job:1 1
+        :1
+        # eventually
+        > IDX.GROUPS due
+        ["0", [["a", ["records", :1, "held", :0, "first_score", "9", "allowed_at", :0, "limits", []]]]]
+        > MULTI
+        +OK
+        > HSET job:4 at 1 state running tenant c
+        +QUEUED
+        > IDX.GROUPS due LIMIT 1
+        +QUEUED
+        > EXEC
+        [:3, [~"*", [["a", *]]]]
+        > IDX.GROUPS due CURSOR 1
+        ["0", [["c", ["records", :1, "held", :1, "first_score", "1", "allowed_at", :0, "limits", []]]]]
+        > FLUSHDB
+        +OK
+        > IDX.GROUPS due
+        ["0", []]
+        "##,
+    );
+}
+
+#[test]
+fn a_cap_holds_claims_back_and_nothing_else() {
+    check(
+        r##"
+        # holdfast only
+        > IDX.CREATE due PREFIX 1 job: FIELD at ONLY state 2 pending running GROUP tenant HELD state 1 running
+        +OK
+        > HSET job:1 at 1 state pending tenant a
+        :3
+        > HSET job:2 at 2 state pending tenant a
+        :3
+        > HSET job:3 at 3 state pending tenant b
+        :3
+        > IDX.LIMIT due EACH HELD 1
+        +OK
+        > CLAIM 1 due COUNT 10 SET 2 state running at 100 KEYS
+        ["job:1", "job:3"]
+        > CLAIM 1 due MAX 50 SET 2 state running at 100 KEYS
+        []
+        // A lease that has run out is taken again: nothing more is held.
+        > CLAIM 1 due COUNT 10 SET 2 state running at 200 KEYS
+        ["job:1", "job:3"]
+        // Other writes are never refused.
+        > HSET job:2 state running
+        :0
+        > IDX.LIMIT due GROUP a HELD 2
+        +OK
+        > HSET job:4 at 4 state pending tenant a
+        :3
+        > CLAIM 1 due MAX 50 SET 2 state running at 100 KEYS
+        ["job:2"]
+        > HSET job:1 state done
+        :0
+        > CLAIM 1 due MAX 50 SET 2 state running at 100 KEYS
+        ["job:4"]
+        // A claim that holds nothing more needs no room.
+        > HSET job:5 at 5 state pending tenant a
+        :3
+        > CLAIM 1 due MAX 50 SET 1 at 60 KEYS
+        ["job:5"]
+        > IDX.LIMIT due GROUP a HELD NONE
+        +OK
+        > CLAIM 1 due MAX 70 SET 2 state running at 100 KEYS
+        ["job:5"]
+        > IDX.LIMIT due GROUP a HELD DEFAULT
+        +OK
+        > IDX.LIMIT due ALL HELD 0
+        +OK
+        > HSET job:6 at 1 state pending tenant z
+        :3
+        > CLAIM 1 due MAX 50 SET 2 state running at 100 KEYS
+        []
+        > EVAL "return redis.call('CLAIM', 1, 'due', 'MAX', 50, 'SET', 2, 'state', 'running', 'at', 100, 'KEYS')" 0
+        []
+        > IDX.LIMIT due ALL RESET
+        +OK
+        > EVAL "return redis.call('CLAIM', 1, 'due', 'MAX', 50, 'SET', 2, 'state', 'running', 'at', 100, 'KEYS')" 0
+        ["job:6"]
+        "##,
+    );
+}
+
+#[test]
+fn groups_take_turns_or_give_by_score() {
+    check(
+        r##"
+        # holdfast only
+        > IDX.CREATE due PREFIX 1 job: FIELD at EXCLUDE state 1 taken GROUP tenant
+        +OK
+        > EVAL "for i = 1, 20 do redis.call('HSET', 'job:a' .. i, 'at', i, 'tenant', 'a') redis.call('HSET', 'job:b' .. i, 'at', 100 + i, 'tenant', 'b') end" 0
+        (nil)
+        > CLAIM 1 due COUNT 4 SET 1 state taken KEYS
+        ["job:a1", "job:b1", "job:a2", "job:b2"]
+        > CLAIM 1 due COUNT 3 ORDER score SET 1 state taken KEYS
+        ["job:a3", "job:a4", "job:a5"]
+        > IDX.LIMIT due GROUP b WEIGHT 3
+        +OK
+        > CLAIM 1 due COUNT 8 WHERE tenant 1 b ORDER fair SET 1 state taken KEYS
+        ["job:b3", "job:b4", "job:b5", "job:b6", "job:b7", "job:b8", "job:b9", "job:b10"]
+        > CLAIM 1 due COUNT 2 MIN 110 ORDER score SET 1 state taken KEYS
+        ["job:b11", "job:b12"]
+        > CLAIM 1 due COUNT 5 MAX (8 SET 1 state taken KEYS
+        ["job:a6", "job:a7"]
+        > IDX.LIMIT due GROUP a PAUSE yes
+        +OK
+        > CLAIM 1 due SET 1 state taken KEYS
+        ["job:b13"]
+        > IDX.LIMIT due EACH PAUSE yes
+        +OK
+        > CLAIM 1 due SET 1 state taken KEYS
+        []
+        > IDX.LIMIT due GROUP a PAUSE no
+        +OK
+        > CLAIM 1 due SET 1 state taken KEYS
+        ["job:a8"]
+        // Without groups the order has no meaning.
+        > IDX.CREATE plain PREFIX 1 job: FIELD at
+        +OK
+        > CLAIM 1 plain ORDER fair SET 1 at 900 KEYS
+        ["job:a1"]
+        "##,
+    );
+}
+
+#[test]
+fn rates_bound_takes_also_of_an_index_without_groups() {
+    check(
+        r##"
+        # holdfast only
+        > IDX.CREATE due PREFIX 1 job: FIELD at GROUP tenant
+        +OK
+        > IDX.CREATE plain PREFIX 1 job: FIELD at
+        +OK
+        > EVAL "for i = 1, 9 do redis.call('HSET', 'job:' .. i, 'at', i, 'tenant', 'a') end" 0
+        (nil)
+        > IDX.LIMIT due EACH RATE 1 100000000 BURST 2
+        +OK
+        > CLAIM 1 due COUNT 5 SET 1 at 50 KEYS
+        ["job:1", "job:2"]
+        > CLAIM 1 due SET 1 at 50 KEYS
+        []
+        > IDX.GROUPS due
+        ["0", [["a", ["records", :9, "held", :0, "first_score", "3", "allowed_at", :1000000000000..,
+                      "limits", ["rate", [:1, :100000000, :2]]]]]]
+        > CLAIM 1 plain SET 1 at 50 KEYS
+        ["job:3"]
+        > IDX.LIMIT plain ALL RATE 1 100000000
+        +OK
+        > CLAIM 1 plain COUNT 3 SET 1 at 50 KEYS
+        ["job:4"]
+        > CLAIM 1 plain SET 1 at 50 KEYS
+        []
+        > MULTI
+        +OK
+        > CLAIM 1 plain SET 1 at 50 KEYS
+        +QUEUED
+        > CLAIM 1 due SET 1 at 50 KEYS
+        +QUEUED
+        > EXEC
+        [[], []]
+        > FLUSHALL
+        +OK
+        > HSET job:1 at 1 tenant a
+        :2
+        > CLAIM 2 due plain SET 1 at 50 KEYS
+        []
+        > IDX.LIMIT plain RESET
+        +OK
+        > CLAIM 1 plain SET 1 at 50 KEYS
+        ["job:1"]
+        > IDX.DROP due
+        :1
+        > IDX.CREATE due PREFIX 1 job: FIELD at GROUP tenant
+        +OK
+        > IDX.LIMIT due
+        []
+        > CLAIM 1 due SET 1 at 50 KEYS
+        ["job:1"]
+        "##,
+    );
+}
+
+#[test]
+fn limits_are_told_and_refused() {
+    check(
+        r##"
+        # holdfast only
+        > IDX.CREATE due PREFIX 1 job: FIELD at GROUP tenant HELD state 1 running
+        +OK
+        > IDX.CREATE plain PREFIX 1 job: FIELD at
+        +OK
+        > IDX.LIMIT due ALL HELD 100 RATE 5 1000
+        +OK
+        > IDX.LIMIT due EACH WEIGHT 0.5 PAUSE no HELD NONE
+        +OK
+        > IDX.LIMIT due GROUP "a b" RATE 5 1000 BURST 9 HELD 3
+        +OK
+        > IDX.LIMIT due GROUP "a b" RATE NONE
+        +OK
+        > IDX.LIMIT due
+        [["scope", "all", "held", :100, "rate", [:5, :1000, :5]],
+         ["scope", "each", "held", "none", "weight", "0.5", "pause", "no"],
+         ["scope", "group", "group", "a b", "held", :3, "rate", "none"]]
+        > IDX.LIMIT due GROUP "a b" RESET
+        +OK
+        > IDX.LIMIT due GROUP c PAUSE yes
+        +OK
+        > IDX.LIMIT due RESET
+        +OK
+        > IDX.LIMIT due
+        []
+        > IDX.LIMIT none
+        -ERR there is no index 'none'
+        > IDX.LIMIT due EACH
+        -ERR nothing is set: send HELD, RATE, WEIGHT, PAUSE or RESET
+        > IDX.LIMIT due HELD 1
+        -ERR limits are for GROUP g, for EACH group, or for ALL
+        > IDX.LIMIT due EACH HELD 1 RESET
+        -ERR RESET takes everything back: nothing can be set with it
+        > IDX.LIMIT due EACH ALL HELD 1
+        -ERR GROUP, EACH or ALL is given twice
+        > IDX.LIMIT due EACH HELD -1
+        -ERR the maximum behind HELD must be a whole number not below 0, not '-1'
+        > IDX.LIMIT due EACH RATE 0 5
+        -ERR the number behind RATE must be a whole number from 1 to 1000000000, not '0'
+        > IDX.LIMIT due EACH RATE 5
+        -ERR the milliseconds behind RATE is missing
+        > IDX.LIMIT due EACH BURST 5
+        -ERR BURST has no meaning without the numbers of RATE
+        > IDX.LIMIT due EACH WEIGHT 0
+        -ERR WEIGHT must be a number from 0.01 to 1000, not '0'
+        > IDX.LIMIT due EACH WEIGHT nan
+        -ERR WEIGHT must be a number from 0.01 to 1000, not 'nan'
+        > IDX.LIMIT due ALL WEIGHT 2
+        -ERR WEIGHT is for groups, not for ALL
+        > IDX.LIMIT due EACH PAUSE maybe
+        -ERR unknown option 'maybe': send PAUSE yes or PAUSE no
+        > IDX.LIMIT plain EACH PAUSE yes
+        -ERR the index 'plain' has no groups: it was created without GROUP
+        > IDX.LIMIT plain GROUP g PAUSE yes
+        -ERR the index 'plain' has no groups: it was created without GROUP
+        > IDX.LIMIT plain ALL HELD 5
+        -ERR the index 'plain' does not know what is held: it was created without HELD
+        > CLAIM 1 due SET 1 tenant b
+        -ERR the field 'tenant' is that of the group, and cannot be in SET
+        > CLAIM 1 due SET 1 at 5 ORDER last
+        -ERR unknown option 'last': send ORDER fair or ORDER score
+        > IDX.GROUPS due CURSOR x
+        ~-ERR the cursor behind CURSOR must be a whole number*
+        > IDX.GROUPS plain
+        ["0", []]
+        "##,
+    );
+}
+
+#[test]
+fn waiting_claims_are_served_when_a_limit_allows_it() {
+    check(
+        r##"
+        # holdfast only
+        > IDX.CREATE due PREFIX 1 job: FIELD at ONLY state 2 pending running GROUP tenant HELD state 1 running
+        +OK
+        > IDX.LIMIT due EACH HELD 1
+        +OK
+        > HSET job:1 at 1 state running tenant a
+        :3
+        > HSET job:2 at 2 state pending tenant a
+        :3
+        > CLAIM 1 due MIN 2 MAX NOW SET 2 state running at never BLOCK 0 KEYS
+        # until blocked_clients:1
+        // Room in the group.
+        2> HSET job:1 state done
+        :0
+        > 
+        ["job:2"]
+        > CLAIM 1 due MAX NOW SET 2 state running at never BLOCK 0 KEYS
+        # until blocked_clients:1
+        2> HSET job:3 at 3 state pending tenant a
+        :3
+        2> DEL job:2
+        :1
+        > 
+        ["job:3"]
+        // A limit that changes.
+        > CLAIM 1 due MAX NOW SET 2 state running at never BLOCK 0 KEYS
+        # until blocked_clients:1
+        2> HSET job:4 at 3 state pending tenant a
+        :3
+        2> IDX.LIMIT due GROUP a HELD 2
+        +OK
+        > 
+        ["job:4"]
+        // A pause that ends.
+        2> IDX.LIMIT due ALL PAUSE yes
+        +OK
+        2> HSET job:5 at 3 state pending tenant b
+        :3
+        > CLAIM 1 due MAX NOW SET 2 state running at never BLOCK 0 KEYS
+        # until blocked_clients:1
+        2> IDX.LIMIT due ALL PAUSE no
+        +OK
+        > 
+        ["job:5"]
+        // A rate that allows it again.
+        2> IDX.LIMIT due GROUP c RATE 1 50 HELD NONE
+        +OK
+        2> HSET job:6 at 3 state pending tenant c
+        :3
+        2> HSET job:7 at 4 state pending tenant c
+        :3
+        > CLAIM 1 due MAX NOW SET 2 state running at never BLOCK 0 KEYS
+        ["job:6"]
+        > CLAIM 1 due MAX NOW SET 2 state running at never BLOCK 0 KEYS
+        ["job:7"]
+        // With a condition, too.
+        2> HSET job:8 at 3 state pending tenant c kind x
+        :4
+        2> HSET job:9 at 3 state pending tenant d kind y
+        :4
+        > CLAIM 1 due MAX NOW WHERE kind 1 x SET 2 state running at never BLOCK 0 KEYS
+        ["job:8"]
+        "##,
+    );
+}
+
+#[test]
+fn counts_limits_and_rates_outlive_kill_9() {
+    let Some(home) = Home::fresh() else { return };
+    let mut server = home.start();
+    let mut run = asking(&server);
+    assert_eq!(run(QUEUE), "+OK");
+    assert_eq!(run("IDX.LIMIT due GROUP a RATE 1 100000000 HELD 5"), "+OK");
+    assert_eq!(run("IDX.LIMIT due ALL HELD 7"), "+OK");
+    for job in 0..20 {
+        run(&format!("HSET job:{job} at {job} state pending tenant {}", if job % 2 == 0 { "a" } else { "b" }));
+    }
+    let claim = "CLAIM 1 due MAX NOW COUNT 5 SET 2 state running at 9999999999999 KEYS";
+    assert_eq!(run(claim), r#"["job:0", "job:1", "job:3", "job:5", "job:7"]"#);
+    let before = (groups(&server), run("IDX.LIMIT due"));
+    for has_snapshot in [false, true] {
+        if has_snapshot {
+            assert_eq!(asking(&server)("SAVE"), "+OK");
+        }
+        server.kill();
+        server = home.start();
+        let mut run = asking(&server);
+        assert_eq!((groups(&server), run("IDX.LIMIT due")), before, "with a snapshot: {has_snapshot}");
+        assert_eq!(run("CLAIM 1 due WHERE tenant 1 a SET 1 state running KEYS"), "[]", "the rate is used up");
+    }
+    assert_eq!(asking(&server)(claim), r#"["job:9", "job:11"]"#, "seven are held");
+}
+
+/// All groups, in the order of their names.
+fn groups(server: &Server) -> Vec<String> {
+    let mut connection = Connection::open(server.address()).expect("it listens");
+    let reply = connection.run("IDX.GROUPS due");
+    let mut groups: Vec<String> = reply.items()[1].items().iter().map(ToString::to_string).collect();
+    groups.sort();
+    groups
+}
+
+fn asking(server: &Server) -> impl FnMut(&str) -> String + use<> {
+    let mut connection = Connection::open(server.address()).expect("it listens");
+    move |line| connection.run(line).to_string()
+}

@@ -1,0 +1,180 @@
+//! Many workers and other writers at once: no cap is exceeded by claims, no window has more takes than its rate allows, every
+//! job runs once, and the counts are those of a look at every record. Prints its seed.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::SeqCst};
+use std::thread;
+
+use wire::{Connection, Random};
+
+use crate::support::start;
+
+const JOBS: usize = 1_500;
+const WORKERS: u64 = 6;
+const TENANTS: usize = 4;
+const CAP: i64 = 2;
+const CAP_OF_ALL: i64 = 5;
+
+fn field<'r>(reply: &'r wire::Reply, name: &str) -> Option<&'r wire::Reply> {
+    let fields = reply.items();
+    let at = fields.iter().step_by(2).position(|field| field.bytes() == name.as_bytes())?;
+    fields.get(at * 2 + 1)
+}
+
+/// Records and held records of each group, by a look at every record.
+fn count(connection: &mut Connection) -> BTreeMap<String, (i64, i64)> {
+    let mut counted: BTreeMap<String, (i64, i64)> = BTreeMap::new();
+    for job in 0..JOBS {
+        let reply = connection.run(&format!("HMGET job:{job} state tenant"));
+        let [state, tenant] = reply.items() else { panic!("{reply}") };
+        let (state, tenant) = (state.to_string(), tenant.text().to_owned());
+        let group = counted.entry(tenant).or_default();
+        group.0 += i64::from(state == "\"pending\"" || state == "\"running\"");
+        group.1 += i64::from(state == "\"running\"");
+    }
+    counted.retain(|_, counts| *counts != (0, 0));
+    counted
+}
+
+fn groups(connection: &mut Connection) -> BTreeMap<String, (i64, i64)> {
+    let reply = connection.run("IDX.GROUPS due");
+    let groups = reply.items()[1].items().iter().map(|group| {
+        let [name, state] = group.items() else { panic!("{group}") };
+        let number = |name: &str| field(state, name).expect("it is told").integer();
+        (name.text().to_owned(), (number("records"), number("held")))
+    });
+    groups.filter(|(_, counts)| *counts != (0, 0)).collect()
+}
+
+#[test]
+fn no_cap_is_exceeded_and_every_job_runs_once() {
+    let Some(session) = start() else { return };
+    let seed = Random::from_env().next_u64();
+    let mut connection = session.connect();
+    connection
+        .run("IDX.CREATE due PREFIX 1 job: FIELD at ONLY state 2 pending running GROUP tenant HELD state 1 running");
+    connection.run(&format!("IDX.LIMIT due EACH HELD {CAP}"));
+    connection.run(&format!("IDX.LIMIT due ALL HELD {CAP_OF_ALL}"));
+    for job in 0..JOBS {
+        connection.queue_line(&format!("HSET job:{job} at {} state pending tenant t{}", job % 7, job % TENANTS));
+    }
+    connection.flush();
+    (0..JOBS).for_each(|_| drop(connection.read()));
+    let held: Vec<AtomicI64> = (0..TENANTS).map(|_| AtomicI64::new(0)).collect();
+    let (held_in_all, done, ran) = (AtomicI64::new(0), AtomicUsize::new(0), Mutex::new(vec![0; JOBS]));
+    thread::scope(|scope| {
+        for number in 0..WORKERS {
+            let (mut worker, mut random) = (session.connect(), Random::new(seed + number));
+            let (held, held_in_all, done, ran) = (&held, &held_in_all, &done, &ran);
+            scope.spawn(move || {
+                while done.load(SeqCst) < JOBS {
+                    let (order, block) = (random.pick(&["", " ORDER score"]), random.pick(&["", " BLOCK 50"]));
+                    let count = 1 + random.below(2);
+                    let claim = format!(
+                        "CLAIM 1 due MAX NOW SET 2 state running at NOW+600000 COUNT {count}{order}{block} FIELDS 1 tenant"
+                    );
+                    // A script takes all locks, and must obey limits all the same.
+                    let reply = match random.one_in(8) {
+                        true => {
+                            let args: Vec<String> = claim.replace(block, "").split(' ').map(|word| format!("'{word}'")).collect();
+                            worker.run(&format!("EVAL \"return redis.call({})\" 1 due", args.join(", ")))
+                        }
+                        false => worker.run(&claim),
+                    };
+                    for job in reply.items() {
+                        let key = job.items()[0].text().to_owned();
+                        let tenant: usize = field(&job.items()[2], "tenant").unwrap().text()[1..].parse().unwrap();
+                        // Counted down before the write that makes room, so never too high.
+                        let now = held[tenant].fetch_add(1, SeqCst) + 1;
+                        assert!(now <= CAP, "{now} jobs of t{tenant} run");
+                        let now = held_in_all.fetch_add(1, SeqCst) + 1;
+                        assert!(now <= CAP_OF_ALL, "{now} jobs run");
+                        ran.lock().unwrap()[key["job:".len()..].parse::<usize>().unwrap()] += 1;
+                        held[tenant].fetch_sub(1, SeqCst);
+                        held_in_all.fetch_sub(1, SeqCst);
+                        let write = random.pick(&["HSET KEY state done", "HCAS KEY state running done", "HDEL KEY at state"]);
+                        worker.run(&write.replace("KEY", &key));
+                        done.fetch_add(1, SeqCst);
+                    }
+                }
+            });
+        }
+    });
+    assert!(ran.into_inner().unwrap().iter().all(|times| *times == 1), "every job runs once");
+    assert_eq!(groups(&mut connection), BTreeMap::new());
+}
+
+#[test]
+fn counts_are_those_of_all_records_after_any_writes() {
+    let Some(session) = start() else { return };
+    let seed = Random::from_env().next_u64();
+    let mut connection = session.connect();
+    connection
+        .run("IDX.CREATE due PREFIX 1 job: FIELD at ONLY state 2 pending running GROUP tenant HELD state 1 running");
+    for job in 0..JOBS {
+        connection.run(&format!("HSET job:{job} at {job} state pending tenant t0"));
+    }
+    thread::scope(|scope| {
+        for number in 0..4 {
+            let (mut writer, mut random) = (session.connect(), Random::new(seed + number));
+            scope.spawn(move || {
+                for _ in 0..1_500 {
+                    let job = random.below(JOBS);
+                    let line = match random.below(8) {
+                        0 => format!("HSET job:{job} state {}", random.pick(&["pending", "running", "done"])),
+                        1 => format!("HSET job:{job} tenant t{}", random.below(TENANTS)),
+                        2 => format!("HINCRBY job:{job} at 5"),
+                        3 => "CLAIM 1 due SET 2 state running at 7 COUNT 3 KEYS".to_owned(),
+                        4 => format!("EVAL \"redis.call('HSET', KEYS[1], 'state', 'running')\" 1 job:{job}"),
+                        5 => format!("COPY job:{job} job:{} REPLACE", (job + 1 + random.below(JOBS - 1)) % JOBS),
+                        6 => format!("IDX.LIMIT due GROUP t{} WEIGHT {}", random.below(TENANTS), 1 + random.below(9)),
+                        _ => format!("HCAS job:{job} state running pending"),
+                    };
+                    assert!(!writer.run(&line).to_string().starts_with("-ERR"), "{line}");
+                }
+            });
+        }
+    });
+    let (found, expected) = (groups(&mut connection), count(&mut connection));
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn no_window_has_more_takes_than_its_rate_allows() {
+    let Some(session) = start() else { return };
+    let mut connection = session.connect();
+    connection.run("IDX.CREATE due PREFIX 1 job: FIELD at ONLY state 1 pending GROUP tenant");
+    connection.run("IDX.LIMIT due EACH RATE 20 100 BURST 3");
+    for job in 0..600 {
+        connection.run(&format!("HSET job:{job} at {job} state pending tenant t{}", job % 2));
+    }
+    let taken: Mutex<Vec<Vec<u64>>> = Mutex::new(vec![Vec::new(); 2]);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            let mut worker = session.connect();
+            let taken = &taken;
+            scope.spawn(move || {
+                for _ in 0..60 {
+                    let claim = "CLAIM 1 due MAX NOW SET 2 state running taken NOW+0 BLOCK 200 FIELDS 2 tenant taken";
+                    for job in worker.run(claim).items() {
+                        let fields = &job.items()[2];
+                        let tenant: usize = field(fields, "tenant").unwrap().text()[1..].parse().unwrap();
+                        taken.lock().unwrap()[tenant].push(field(fields, "taken").unwrap().text().parse().unwrap());
+                    }
+                }
+            });
+        }
+    });
+    for mut times in taken.into_inner().unwrap() {
+        times.sort_unstable();
+        assert!(times.len() > 50, "the rate allows more than {}", times.len());
+        for (at, first) in times.iter().enumerate() {
+            for (count, last) in (1_u64..).zip(&times[at..]) {
+                // The times are whole milliseconds: a window may be up to one longer.
+                let bound = 3 + (last - first + 1) * 20 / 100;
+                assert!(count <= bound, "{count} takes in {} ms", last - first);
+            }
+        }
+    }
+}
