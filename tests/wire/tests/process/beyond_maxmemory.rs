@@ -89,6 +89,7 @@ const REQUESTS: &[(&str, Outcome, &str)] = &[
     ("hsetex", Refused, "HSETEX hash FIELDS 1 $n v"),
     ("hsetnx", Refused, "HSETNX hash $n v"),
     ("idx.drop", Runs, "IDX.DROP $n"),
+    ("idx.limit", RefusedSmall, "IDX.LIMIT index ALL PAUSE no"),
     ("incr", Refused, "INCR $n"),
     ("incrby", Refused, "INCRBY $n 2"),
     ("incrbyfloat", Refused, "INCRBYFLOAT $n 1.5"),

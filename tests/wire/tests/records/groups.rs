@@ -232,6 +232,29 @@ fn rates_bound_takes_also_of_an_index_without_groups() {
     );
 }
 
+/// Its field of the group has expired: it is in another group than before, whose rate counts.
+#[test]
+fn a_record_may_leave_its_group_as_it_is_taken() {
+    check(
+        r##"
+        # holdfast only
+        > DEBUG SET-ACTIVE-EXPIRE 0
+        +OK
+        > IDX.CREATE due PREFIX 1 job: FIELD at GROUP tenant
+        +OK
+        > IDX.LIMIT due EACH RATE 3 100000000
+        +OK
+        > EVAL "for i = 1, 40 do redis.call('HSET', 'job:' .. i, 'at', 1, 'tenant', 'g' .. i) redis.call('HPEXPIRE', 'job:' .. i, 1, 'FIELDS', 1, 'tenant') end" 0
+        (nil)
+        # sleep 5ms
+        > CLAIM 1 due SET 2 at 9 state taken COUNT 100 KEYS
+        [~"job:*", ~"job:*", ~"job:*"]
+        > CLAIM 1 due SET 2 at 9 state taken COUNT 100 KEYS
+        []
+        "##,
+    );
+}
+
 #[test]
 fn limits_are_told_and_refused() {
     check(
@@ -295,6 +318,8 @@ fn limits_are_told_and_refused() {
         -ERR the index 'plain' does not know what is held: it was created without HELD
         > CLAIM 1 due SET 1 tenant b
         -ERR the field 'tenant' is that of the group, and cannot be in SET
+        > CLAIM 1 due SET 1 at 5 COUNTER state
+        -ERR the field 'state' says what is held, and cannot be counted
         > CLAIM 1 due SET 1 at 5 ORDER last
         -ERR unknown option 'last': send ORDER fair or ORDER score
         > IDX.GROUPS due CURSOR x
@@ -371,6 +396,19 @@ fn waiting_claims_are_served_when_a_limit_allows_it() {
         :4
         > CLAIM 1 due MAX NOW WHERE kind 1 x SET 2 state running at never BLOCK 0 KEYS
         ["job:8"]
+        // A record that comes while the rate is used up.
+        > CLAIM 1 due MAX NOW WHERE kind 1 late SET 2 state running at never BLOCK 0 KEYS
+        # until blocked_clients:1
+        2> IDX.LIMIT due GROUP e RATE 1 300 HELD NONE
+        +OK
+        2> HSET job:10 at 3 state pending tenant e kind z
+        :4
+        2> CLAIM 1 due MAX NOW WHERE kind 1 z SET 2 state running at never BLOCK 1000 KEYS
+        ["job:10"]
+        2> HSET job:11 at 3 state pending tenant e kind late
+        :4
+        > 
+        ["job:11"]
         "##,
     );
 }

@@ -179,8 +179,14 @@ impl<'a> Claim<'a> {
         Take { holds: will_be_held && !is_held, counts: matches!(verdict, Verdict::Claimed { .. }) }
     }
 
-    /// Refuses a claim that would move the records that it takes to another group.
+    /// Refuses a claim that would move the records that it takes to another group, or of which a counter decides whether
+    /// it holds them: no search could know it.
     pub(super) fn pass_groups(&self, definition: &Definition) -> Result<(), CommandError> {
+        if let (Some(held), Some(counter)) = (&definition.held, &self.counter)
+            && counter.field == held.field
+        {
+            return Err(error(format!("the field {} says what is held, and cannot be counted", shown(&held.field))));
+        }
         let Some(group) = &definition.group else { return Ok(()) };
         let counter = self.counter.iter().map(|counter| counter.field);
         match self.set.iter().map(|(field, _)| *field).chain(counter).any(|field| field == group) {

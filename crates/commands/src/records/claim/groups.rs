@@ -196,8 +196,13 @@ impl GroupedSearch {
         }
         match taken {
             Taken::Claimed => self.was_taken = true,
+            // It may be in another group now, which comes before this one.
+            Taken::Gone => {
+                self.was_taken = true;
+                self.search.note_seen(offer.group, offer.score, offer.id);
+            }
             // IMPORTANT: also when a limit is in the way now, so that every step comes further.
-            Taken::Not | Taken::Gone | Taken::SetAside | Taken::Full | Taken::NoRoom => {
+            Taken::Not | Taken::SetAside | Taken::Full | Taken::NoRoom => {
                 self.search.note_seen(offer.group, offer.score, offer.id);
             }
         }

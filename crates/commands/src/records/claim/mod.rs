@@ -352,7 +352,9 @@ fn look_at_offer(
         }
         Offered::Above(score) => {
             let mut range = claim.range;
-            if *score >= range.min.score {
+            // What limits have kept back before may be given now, whatever its score.
+            let has_limits = offer.index.definition.has_queues() || offer.index.groups.limits_all();
+            if *score >= range.min.score && !has_limits {
                 range.min = ScoreBound { score: *score, excluded: *score != f64::NEG_INFINITY };
             }
             let mut search = progress.search.take().unwrap_or_else(|| Search::new(cx, claim, &offer.index, range));
@@ -419,6 +421,9 @@ fn take_candidate(
     // It has changed since. If it still has a score, it was noted with that.
     let Some(score) = score.filter(|score| *score == candidate.score) else { return Ok(true) };
     let taken = take_record(cx, claim, &mut locked, index, Some(at), (score, &candidate.name), &mut progress.claimed);
+    if taken == Taken::NoRoom {
+        offer.note_limited();
+    }
     if taken == Taken::SetAside {
         cx.engine.waiting.records.note_set_aside(offer, db, &candidate.name, &candidate.set_aside_by);
     }

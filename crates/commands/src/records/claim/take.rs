@@ -138,6 +138,13 @@ fn judge_and_change(
     } else {
         let take = claim.take_of(definition, hash, verdict);
         let Some(group) = definition.group(hash) else { return Taken::Gone };
+        let states = [Scope::Group(&group), Scope::All].map(|scope| encode_name(&index.name, scope));
+        // Without its expired fields, or after a write, it may be in another group than that whose locks were taken. Then it
+        // is found again there.
+        let counted = if definition.has_queues() { &states[..] } else { &states[1..] };
+        if index.groups.has_rates() && !counted.iter().all(|name| keys.view().locked().holds(Key::new(name))) {
+            return Taken::Gone;
+        }
         let id = keys.view().locked().db(db, key).grouped_id(key);
         let reserve = |groups: &mut GroupQueues| match definition.has_queues() {
             true => groups.reserve(&group, id, take, ns_of(now_ms)),
@@ -147,11 +154,10 @@ fn judge_and_change(
         let reserved = reserve(&mut index.groups.lock(db));
         let Some(taken) = reserved else { return Taken::NoRoom };
         claim.change(keys, key, verdict);
-        let states = [(Scope::Group(&group), taken.group_until_ns), (Scope::All, taken.all_until_ns)];
-        for (scope, until_ns) in states {
-            let Some(until_ns) = until_ns else { continue };
-            let name = encode_name(&index.name, scope);
-            keys.record(&Effect::Rate { key: Key::new(&name), until_ns, now_ns: ns_of(now_ms) });
+        for (name, until_ns) in states.iter().zip([taken.group_until_ns, taken.all_until_ns]) {
+            if let Some(until_ns) = until_ns {
+                keys.record(&Effect::Rate { key: Key::new(name), until_ns, now_ns: ns_of(now_ms) });
+            }
         }
         index.groups.lock(db).end_take(&group, id);
     }

@@ -407,6 +407,9 @@ impl Lines {
             (Offered::Above(up_to), Outcome::Ended | Outcome::Later) => class.search_from(up_to.next_up()),
             (Offered::Above(_), Outcome::Nothing(_) | Outcome::Unfinished { .. }) => {}
         }
+        if work.offer.is_limited() {
+            class.search_anew();
+        }
         match outcome {
             Outcome::Later => {}
             Outcome::Unfinished { has_taken: false, .. } | Outcome::Nothing(_) if is_stale => {}

@@ -88,6 +88,8 @@ pub struct RecordOffer {
     pub criteria: Arc<Criteria>,
     pub records: Offered,
     has_taken: AtomicBool,
+    /// A limit was in the way of a record that qualifies.
+    is_limited: AtomicBool,
     /// The bits of the score of the last record taken.
     reached: AtomicU64,
 }
@@ -95,7 +97,14 @@ pub struct RecordOffer {
 impl RecordOffer {
     fn new(index: Arc<Index>, criteria: Arc<Criteria>, records: Offered) -> RecordOffer {
         let reached = AtomicU64::new(f64::NAN.to_bits());
-        RecordOffer { index, criteria, records, has_taken: AtomicBool::new(false), reached }
+        RecordOffer {
+            index,
+            criteria,
+            records,
+            has_taken: AtomicBool::new(false),
+            is_limited: AtomicBool::new(false),
+            reached,
+        }
     }
 
     /// Notes that a search has taken its last record, of that score: no record before it qualifies, unless it was noted
@@ -106,6 +115,15 @@ impl RecordOffer {
 
     fn reached(&self) -> Option<f64> {
         Some(f64::from_bits(self.reached.load(Relaxed))).filter(|score| !score.is_nan())
+    }
+
+    /// Notes that a limit was in the way of a record that qualifies. The class searches, and learns when to search again.
+    pub fn note_limited(&self) {
+        self.is_limited.store(true, Relaxed);
+    }
+
+    fn is_limited(&self) -> bool {
+        self.is_limited.load(Relaxed)
     }
 
     /// Notes that the command has taken a record and continues in another slice: its wait is over, whatever else it

@@ -168,6 +168,8 @@ pub struct LimitTable {
     all: Limits,
     each: Limits,
     own: BTreeMap<Box<[u8]>, Limits>,
+    /// How many of them have a rate.
+    rates: usize,
 }
 
 impl LimitTable {
@@ -179,7 +181,14 @@ impl LimitTable {
         }
     }
 
+    /// True when there is a rate.
+    pub fn has_rates(&self) -> bool {
+        self.rates > 0
+    }
+
     pub fn set(&mut self, scope: Scope<'_>, limits: Limits) {
+        let is_rate = |limits: Limits| usize::from(matches!(limits.rate, Setting::Is(_)));
+        self.rates = self.rates + is_rate(limits) - is_rate(self.get(scope));
         match scope {
             Scope::All => self.all = limits,
             Scope::Each => self.each = limits,

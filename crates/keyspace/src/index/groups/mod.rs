@@ -73,7 +73,7 @@ impl Groups {
         let mut table = self.limits.write();
         table.set(scope, limits);
         self.limits_all.store(!table.get(Scope::All).is_empty(), SeqCst);
-        self.has_rates.store(table.iter().any(|(_, limits)| matches!(limits.rate, Setting::Is(_))), SeqCst);
+        self.has_rates.store(table.has_rates(), SeqCst);
         drop(table);
         self.queues.iter().filter_map(OnceLock::get).for_each(|queues| queues.lock().set_limits(scope, limits));
     }

@@ -242,7 +242,8 @@ impl GroupQueues {
             idle: BTreeSet::new(),
             forgotten_at: BTreeSet::new(),
             horizon: Score(f64::NEG_INFINITY),
-            turn: 0,
+            // Above that of a group that never gave.
+            turn: 1,
             held: 0,
             reserved: Vec::new(),
             all_until_ns: 0,
@@ -291,6 +292,7 @@ impl GroupQueues {
     /// Does some of that work: at most about a tenth of a millisecond.
     pub fn work(&mut self) {
         self.file_some();
+        self.forget_used_up(FORGOTTEN_BY_WORK);
         self.forget_some(FORGOTTEN_BY_WORK);
     }
 
@@ -478,7 +480,10 @@ impl GroupQueues {
         let may_be_forgotten = is_empty && group.held == 0 && group.reserved == 0 && !group.has_own_limits();
         let is_waited_for = may_be_forgotten && group.until_ns > self.now_ns;
         let is_ready = head.is_some() && head <= self.horizon;
-        let turn = if is_ready && !group.filed.is_ready { group.turn.max(self.turn) } else { group.turn };
+        // A group whose turn has passed, or that never had one, comes at the end of this round: at the beginning, groups that
+        // are always new would keep the others from their turns.
+        let is_late = is_ready && !group.filed.is_ready && group.turn < self.turn;
+        let turn = if is_late { self.turn + stride(limits.weight) - 1 } else { group.turn };
         Filed {
             turn,
             head,
@@ -655,12 +660,17 @@ impl GroupQueues {
         while let Some((_, slot)) = self.timed.first().copied().filter(|(at_ns, _)| *at_ns <= now_ns) {
             self.file(slot);
         }
-        for _ in 0..FORGOTTEN_AT_ONCE {
+        self.forget_used_up(FORGOTTEN_AT_ONCE);
+        self.file_some();
+    }
+
+    /// Forgets groups without records whose rates are not used up any more.
+    fn forget_used_up(&mut self, max: usize) {
+        for _ in 0..max {
             let first = self.forgotten_at.first().copied();
-            let Some((_, slot)) = first.filter(|(at_ns, _)| *at_ns <= now_ns) else { break };
+            let Some((_, slot)) = first.filter(|(at_ns, _)| *at_ns <= self.now_ns) else { break };
             self.file(slot);
         }
-        self.file_some();
     }
 
     /// What the limits for all groups together allow now.

@@ -106,6 +106,21 @@ fn a_tenant_that_always_has_one_job_gets_its_share_and_no_more() {
 }
 
 #[test]
+fn groups_that_are_always_new_do_not_starve_others() {
+    let mut queues = queues();
+    for id in 0..1_000 {
+        queues.change(id, None, place(b"deep", 0.0, false), nothing_of_its_own);
+    }
+    let mut deep = 0;
+    for step in 0..400 {
+        queues.change(10_000 + step, None, place(format!("new{step}").as_bytes(), 0.0, false), nothing_of_its_own);
+        deep += usize::from(take(&mut queues, Order::Fair, BEGAN, 1e9).unwrap().0 == b"deep");
+    }
+    // A round is as long as there are groups that wait, and one comes with each step.
+    assert!(deep >= 20, "{deep} of 400");
+}
+
+#[test]
 fn a_cap_holds_back_and_an_expired_lease_comes_again() {
     let mut queues = queues();
     queues.set_limits(Scope::Each, Limits { held: Setting::Is(2), ..Limits::default() });
