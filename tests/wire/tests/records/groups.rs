@@ -389,6 +389,19 @@ fn waiting_claims_are_served_when_a_limit_allows_it() {
         ["job:6"]
         > CLAIM 1 due MAX NOW SET 2 state running at never BLOCK 0 KEYS
         ["job:7"]
+        // A record that comes into an empty group whose rate is used up.
+        2> IDX.LIMIT due GROUP f RATE 1 200 HELD NONE
+        +OK
+        2> HSET job:20 at 3 state pending tenant f
+        :3
+        > CLAIM 1 due MAX NOW SET 2 state running at never BLOCK 0 KEYS
+        ["job:20"]
+        > CLAIM 1 due MAX NOW SET 2 state running at never BLOCK 0 KEYS
+        # until blocked_clients:1
+        2> HSET job:21 at 3 state pending tenant f
+        :3
+        > 
+        ["job:21"]
         // With a condition, too.
         2> HSET job:8 at 3 state pending tenant c kind x
         :4

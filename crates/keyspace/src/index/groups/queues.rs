@@ -173,7 +173,7 @@ pub struct Taken {
 pub struct News {
     /// A group that limits have kept back may give.
     pub has_room: bool,
-    /// The first record of a group is an earlier one than before.
+    /// The first record of a group is an earlier one than before, or is waited for until a rate allows a take.
     pub has_earlier: bool,
 }
 
@@ -507,7 +507,10 @@ impl GroupQueues {
         }
         if before != after {
             self.unfile_changed(slot, before, after);
-            self.news.has_earlier |= after.head < before.head || after.is_capped && !before.is_capped;
+            // IMPORTANT: also when a rate is in the way of the first record of a group: claims that wait have to learn when it
+            // allows a take.
+            self.news.has_earlier |=
+                after.head < before.head || after.timed_ns < before.timed_ns || after.is_capped && !before.is_capped;
             self.news.has_room |= before.is_blocked && after.head < before.head;
             let group = self.group_mut(slot);
             (group.filed, group.turn) = (after, after.turn);
