@@ -181,6 +181,63 @@ fn an_export_makes_an_equal_server() {
     assert_same(&contents(&mut connection, true), &expected, "after an export");
 }
 
+/// What an index with groups knows: its definition, limits, and how its groups fare.
+fn groups(connection: &mut Connection) -> [String; 4] {
+    let shown = |items: &[wire::Reply]| items.iter().map(|item| item.to_string()).collect::<Vec<_>>();
+    let limits = ["jobs", "plain"].map(|name| connection.run(&format!("IDX.LIMIT {name}")).to_string());
+    let [of_jobs, of_plain] = limits;
+    // But for its bytes, which come last.
+    let info = shown(&connection.run("IDX.INFO jobs").items()[..18]).join(" ");
+    // In no order.
+    let mut groups = shown(connection.run("IDX.GROUPS jobs").items()[1].items());
+    groups.sort();
+    [info, of_jobs, of_plain, groups.join(" ")]
+}
+
+#[test]
+fn groups_and_their_limits_are_exported() {
+    let Some(home) = Home::fresh() else { return };
+    let server = home.start(&[]);
+    let mut connection = server.connect();
+    for line in [
+        "IDX.CREATE jobs PREFIX 2 job: \"o\\xffd:\" FIELD due ONLY state 2 ready running GROUP tenant HELD state 2 running \"\"",
+        "IDX.CREATE plain PREFIX 1 job: FIELD due",
+        "IDX.LIMIT jobs ALL HELD 100 RATE 7 1000 BURST 9",
+        "IDX.LIMIT jobs EACH HELD 5 RATE 1 250 WEIGHT 0.333 PAUSE yes",
+        "IDX.LIMIT jobs GROUP acme HELD NONE RATE NONE WEIGHT 1000 PAUSE no",
+        "IDX.LIMIT jobs GROUP \"\" HELD 0",
+        "IDX.LIMIT jobs GROUP \"\\xff\\r\\n\\x00\" WEIGHT 0.01",
+        "IDX.LIMIT plain ALL PAUSE yes",
+    ] {
+        ok(&mut connection, line);
+    }
+    for line in [
+        "HSET job:1 due 1 state ready tenant acme",
+        "HSET job:2 due 2 state running tenant acme",
+        "HSET job:3 due 3 state ready",
+        "HSET job:4 due 4 state \"\" tenant bolt",
+    ] {
+        assert!(!connection.run(line).is_error(), "{line}");
+    }
+    let expected = groups(&mut connection);
+    assert!(expected[1].contains("acme") && expected[1].matches("scope").count() == 5, "{expected:?}");
+    drop(connection);
+    End::Term.of(server);
+    let exported = home.tool("export");
+    assert!(exported.status.success(), "{}", text(&exported.stderr));
+    let Some(other) = Home::fresh() else { return };
+    let server = other.start(&[]);
+    let mut connection = server.connect();
+    connection.queue_raw(&exported.stdout);
+    connection.queue_line("ECHO done");
+    while let reply = connection.read()
+        && reply.to_string() != "\"done\""
+    {
+        assert!(!reply.is_error(), "{reply}");
+    }
+    assert_eq!(groups(&mut connection), expected);
+}
+
 #[test]
 fn an_export_may_go_to_a_file() {
     let Some(home) = Home::fresh() else { return };
