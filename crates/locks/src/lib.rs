@@ -48,6 +48,13 @@ impl<T, const RANK: u16> Mutex<T, RANK> {
     }
 }
 
+impl<T, const RANK: u16> MutexGuard<'_, T, RANK> {
+    /// Releases the lock to a thread that waits for it, if there is one, before this thread can take it again.
+    pub fn unlock_fair(self) {
+        parking_lot::MutexGuard::unlock_fair(self.guard);
+    }
+}
+
 impl<T, const RANK: u16> Deref for MutexGuard<'_, T, RANK> {
     type Target = T;
 

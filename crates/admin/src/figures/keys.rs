@@ -9,7 +9,7 @@ use keyspace::types::run::RunStatus;
 use std::collections::BTreeMap;
 
 /// The lowest score that is a time in unix milliseconds: September 2001. A lower one is something else, such as a priority.
-const TIME_MS_MIN: f64 = 1e12;
+pub(super) const TIME_MS_MIN: f64 = 1e12;
 
 /// Figures of a database.
 #[derive(Clone, Copy, Default)]
@@ -120,9 +120,12 @@ impl Keys {
         self.add_up();
         for index in engine.indexes.list().iter() {
             for db in 0..DATABASES {
-                let (waiting, at) = (index.waiting(db) as u64, (index.name.clone(), db));
-                if waiting > 0 {
-                    self.indexes.entry(at).or_default().waiting = waiting;
+                let (waiting, bytes) = (index.waiting(db) as u64, index.groups.heap_bytes(db) as u64);
+                if waiting > 0 || bytes > 0 {
+                    let figures = self.indexes.entry((index.name.clone(), db)).or_default();
+                    figures.waiting = waiting;
+                    figures.bytes += bytes;
+                    self.dbs[db].table_bytes += bytes;
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! Metrics that only Holdfast has. Their names begin with `holdfast_`. Knows how many series each family may have.
 
 use super::Sources;
+use super::groups::{GroupFigures, GroupsFigures};
 use super::keys::IndexFigures;
 use crate::exposition::{Exposition, label};
 use engine::acl::Reason;
@@ -11,6 +12,7 @@ use engine::observability::latency::Durations;
 use engine::persistence::Role;
 use engine::persistence::journal_state::JournalState;
 use engine::usage_by_user;
+use keyspace::index::groups::Applied;
 use keyspace::types::TYPES;
 use keyspace::types::run::RunStatus;
 use std::collections::BTreeMap;
@@ -20,6 +22,8 @@ use std::sync::atomic::Ordering::Relaxed;
 const USERS_MAX: usize = 64;
 /// The most indexes, in one database each, with series of their own. Those with fewer records are counted together.
 const INDEXES_MAX: usize = 128;
+/// The most characters of a group's name in a label.
+const GROUP_LABEL_MAX: usize = 128;
 /// The label of what is counted together.
 const OTHER: &str = "other";
 
@@ -46,6 +50,7 @@ pub(super) fn write(text: &mut Exposition, sources: &Sources<'_>) {
     journal(text, sources);
     replicated_log(text, sources);
     indexes(text, sources);
+    groups(text, sources);
     sweepers(text, sources);
     stats(text, sources);
     users(text, sources);
@@ -199,6 +204,142 @@ fn indexes(text: &mut Exposition, Sources { engine, keys, .. }: &Sources<'_>) {
     text.gauge("holdfast_index_pending_changes", help, keys.pending);
 }
 
+/// Groups of indexes: all of an index in a database together, and the largest of them one by one.
+fn groups(text: &mut Exposition, Sources { engine, groups, .. }: &Sources<'_>) {
+    let mut by_size: Vec<_> = groups.indexes.iter().collect();
+    by_size.sort_by_key(|(_, index)| std::cmp::Reverse(index.records));
+    let mut shown: BTreeMap<[String; 2], GroupTotals> = BTreeMap::new();
+    let mut named: BTreeMap<[String; 3], NamedGroup> = BTreeMap::new();
+    for (place, ((name, db), index)) in by_size.into_iter().enumerate() {
+        let is_other = place >= INDEXES_MAX;
+        let labels = if is_other { [OTHER, OTHER].map(str::to_owned) } else { [label(name), format!("db{db}")] };
+        if index.is_grouped && index.groups > 0 {
+            add_groups(&mut named, &labels, index);
+        }
+        let totals = shown.entry(labels).or_default();
+        totals.add(index);
+        totals.limits = totals.limits.or(Some(index.limits)).filter(|_| !is_other);
+    }
+    let mut family = |name, help, value: &dyn Fn(&GroupTotals) -> Option<f64>| {
+        let mut family = text.gauges(name, help);
+        for ([name, db], index) in &shown {
+            if let Some(value) = value(index) {
+                family.add(&[("index", name), ("db", db)], value);
+            }
+        }
+    };
+    family("holdfast_index_groups", "Groups by index.", &|index| Some(index.groups as f64));
+    family("holdfast_index_held_records", "Records that are held, by index.", &|index| Some(index.held as f64));
+    let limit = |limit: fn(Applied) -> Option<f64>| move |index: &GroupTotals| index.limits.and_then(limit);
+    family("holdfast_index_held_max", "The most records that may be held in all groups of an index.", &limit(held_max));
+    let help = "The rate at which records may be taken from all groups of an index.";
+    family("holdfast_index_rate_per_second", help, &limit(rate_per_second));
+    family("holdfast_index_paused", "1 while nothing may be taken from an index.", &limit(paused));
+    let help = "Groups that have records which their own limits or those of each group keep back, by index and limit.";
+    let mut family = text.gauges("holdfast_index_blocked_groups", help);
+    for ([name, db], index) in &shown {
+        for (limit, count) in ["held", "rate", "pause"].into_iter().zip(index.blocked) {
+            family.add(&[("index", name), ("db", db), ("limit", limit)], count);
+        }
+    }
+    let now_ms = engine.clock.unix_us() / 1000;
+    let mut family = |name, help, value: &dyn Fn(&NamedGroup) -> Option<f64>| {
+        let mut family = text.gauges(name, help);
+        for ([index, db, group], figures) in &named {
+            if let Some(value) = value(figures) {
+                family.add(&[("index", index), ("db", db), ("group", group)], value);
+            }
+        }
+    };
+    family("holdfast_group_records", "Records by group.", &|group| Some(group.records as f64));
+    family("holdfast_group_held_records", "Records that are held, by group.", &|group| Some(group.held as f64));
+    let own = |value: fn(&GroupFigures) -> Option<f64>| move |group: &NamedGroup| group.own.as_ref().and_then(value);
+    let help = "How long the earliest due record of a group has been due; 0 without one. Only of scores that are unix milliseconds.";
+    family("holdfast_group_oldest_due_seconds", help, &|group| {
+        let late = |due_ms| now_ms.saturating_sub(due_ms) as f64 / 1000.0;
+        group.own.as_ref().map(|own| own.oldest_due_ms.map_or(0.0, late))
+    });
+    let help = "1 if the limits allow that a record of a group is taken and held now.";
+    family("holdfast_group_may_give", help, &own(|group| Some(f64::from(u8::from(group.may_give)))));
+    let help = "The most records of a group that may be held.";
+    family("holdfast_group_held_max", help, &own(|group| held_max(group.limits)));
+    let help = "The rate at which records of a group may be taken.";
+    family("holdfast_group_rate_per_second", help, &own(|group| rate_per_second(group.limits)));
+    let help = "The weight of a group.";
+    family("holdfast_group_weight", help, &own(|group| Some(f64::from(group.limits.weight) / 1000.0)));
+    let help = "1 while nothing may be taken from a group because it is paused.";
+    family("holdfast_group_paused", help, &own(|group| paused(group.limits)));
+}
+
+/// Figures of the groups of one index in one database, or of several.
+#[derive(Default)]
+struct GroupTotals {
+    groups: u64,
+    held: u64,
+    /// By cap, by rate and by pause.
+    blocked: [u64; 3],
+    /// Those of one index: several have none in common.
+    limits: Option<Applied>,
+}
+
+impl GroupTotals {
+    fn add(&mut self, index: &GroupsFigures) {
+        self.groups += index.groups;
+        self.held += index.held;
+        let blocked = [index.blocked.by_cap, index.blocked.by_rate, index.blocked.by_pause];
+        self.blocked.iter_mut().zip(blocked).for_each(|(sum, count)| *sum += count as u64);
+    }
+}
+
+/// Figures of one group, or of several.
+#[derive(Default)]
+struct NamedGroup {
+    records: u64,
+    held: u64,
+    /// What is known of one group alone. Of several with the same label it is the largest.
+    own: Option<GroupFigures>,
+}
+
+/// Adds the largest groups of an index, and what is left as one.
+fn add_groups(named: &mut BTreeMap<[String; 3], NamedGroup>, [index, db]: &[String; 2], figures: &GroupsFigures) {
+    let (mut records, mut held) = (figures.records, figures.held);
+    for group in &figures.largest {
+        // Records may have come since the totals were read.
+        records = records.saturating_sub(group.records);
+        held = held.saturating_sub(group.held);
+        let sum = named.entry([index.clone(), db.clone(), group_label(&group.name)]).or_default();
+        sum.records += group.records;
+        sum.held += group.held;
+        sum.own.get_or_insert_with(|| group.clone());
+    }
+    if figures.groups > figures.largest.len() as u64 {
+        let rest = named.entry([index.clone(), db.clone(), OTHER.to_owned()]).or_default();
+        rest.records += records;
+        rest.held += held;
+    }
+}
+
+/// The name of a group, cut where it is long.
+fn group_label(name: &[u8]) -> String {
+    let text = label(name);
+    match text.char_indices().nth(GROUP_LABEL_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+fn held_max(limits: Applied) -> Option<f64> {
+    limits.held.map(|max| max as f64)
+}
+
+fn rate_per_second(limits: Applied) -> Option<f64> {
+    limits.rate.map(|rate| rate.takes as f64 * 1000.0 / rate.per_ms as f64)
+}
+
+fn paused(limits: Applied) -> Option<f64> {
+    Some(f64::from(u8::from(limits.is_paused)))
+}
+
 fn sweepers(text: &mut Exposition, Sources { engine, .. }: &Sources<'_>) {
     let reports = engine.sweepers.reports();
     let numbers: Vec<String> = (0..reports.len()).map(|number| number.to_string()).collect();
@@ -329,6 +470,13 @@ fn users(text: &mut Exposition, Sources { engine, .. }: &Sources<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_names_of_groups_are_cut() {
+        assert_eq!(group_label(&[b'x'; GROUP_LABEL_MAX]), "x".repeat(GROUP_LABEL_MAX));
+        assert_eq!(group_label("ß".repeat(1000).as_bytes()), format!("{}…", "ß".repeat(GROUP_LABEL_MAX)));
+        assert_eq!(group_label(b"\xff"), "\\xff");
+    }
 
     #[test]
     fn bounds_are_written_in_seconds() {

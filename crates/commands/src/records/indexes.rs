@@ -199,7 +199,7 @@ pub(super) fn info(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
         reply.bulk(b"entries");
         reply.integer(index.len() as i64);
         reply.bulk(b"bytes");
-        reply.integer((index.heap_bytes() + index.index().groups.heap_bytes(db)) as i64);
+        reply.integer(index.heap_bytes() as i64);
     })?;
     if found.is_none() {
         cx.after = After::Again;

@@ -47,6 +47,11 @@ pub(super) fn survey(cx: &ReadCx<'_>) -> [DbSurvey; DATABASES] {
             }
         });
     }
+    for index in cx.server().indexes.list().iter() {
+        for (db, sum) in dbs.iter_mut().enumerate() {
+            sum.table_bytes += index.groups.heap_bytes(db) as u64;
+        }
+    }
     dbs
 }
 

@@ -85,9 +85,10 @@ impl<'a> IndexRef<'a> {
         self.parts().map(|(db, _)| db.part_changed(self.at)).max().unwrap_or(0)
     }
 
-    /// Heap bytes of all parts.
+    /// Heap bytes of all parts, and of the groups.
     pub fn heap_bytes(&self) -> usize {
-        self.parts().map(|(db, _)| db.part_bytes(self.at)).sum()
+        let parts: usize = self.parts().map(|(db, _)| db.part_bytes(self.at)).sum();
+        parts + self.index().groups.heap_bytes(self.db)
     }
 
     /// The score of a record.

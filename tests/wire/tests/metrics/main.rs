@@ -6,6 +6,7 @@ mod console;
 mod console_jobs;
 mod exposition;
 mod figures;
+mod groups;
 mod health;
 mod hostile;
 mod http;

@@ -15,7 +15,7 @@ pub use limits::{
     Applied, LimitTable, Limits, Scope, Setting, WEIGHT_DEFAULT, WEIGHT_MAX, WEIGHT_MIN, decode_name, encode_name,
     names_of,
 };
-pub use queues::{GroupQueues, GroupRef, GroupState, News, Place, Take, Taken};
+pub use queues::{Blocked, GroupQueues, GroupRef, GroupState, News, Place, Take, Taken};
 pub use rate::{RATE_MAX, Rate};
 pub use search::{Found, GroupSearch, Order};
 
@@ -45,6 +45,11 @@ impl Groups {
     /// Locks the groups of a database.
     pub fn lock(&self, db: usize) -> MutexGuard<'_, GroupQueues, { rank::GROUP_QUEUES }> {
         self.queues(db).lock()
+    }
+
+    /// Locks the groups of a database; `None` if it never had any.
+    pub fn lock_if_used(&self, db: usize) -> Option<MutexGuard<'_, GroupQueues, { rank::GROUP_QUEUES }>> {
+        self.queues[db].get().map(|queues| queues.lock())
     }
 
     fn queues(&self, db: usize) -> &Queues {

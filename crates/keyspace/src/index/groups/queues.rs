@@ -98,6 +98,8 @@ pub struct GroupQueues {
     /// Where filing all groups anew goes on, after limits for all were changed.
     unfiled: Option<Slot>,
     items: usize,
+    /// How many groups have records that limits keep back.
+    blocked: usize,
     news: News,
 }
 
@@ -161,6 +163,14 @@ pub struct GroupState<'a> {
     pub limits: Applied,
 }
 
+/// How many groups have records that a limit keeps back, due or not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Blocked {
+    pub by_cap: usize,
+    pub by_rate: usize,
+    pub by_pause: usize,
+}
+
 /// The state of the rates after a take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Taken {
@@ -219,6 +229,10 @@ impl Group {
         self.free.is_empty() && self.leased.is_empty()
     }
 
+    fn size(&self) -> u64 {
+        self.held.max((self.free.len() + self.leased.len()) as u64)
+    }
+
     fn has_own_limits(&self) -> bool {
         self.own.is_some()
     }
@@ -250,6 +264,7 @@ impl GroupQueues {
             now_ns: 0,
             unfiled: None,
             items: 0,
+            blocked: 0,
             news: News::default(),
         }
     }
@@ -271,6 +286,12 @@ impl GroupQueues {
     /// How many records are in the queues.
     pub fn items(&self) -> usize {
         self.items
+    }
+
+    /// The groups with records that their limits keep back.
+    pub fn blocked(&self) -> Blocked {
+        let (by_cap, by_rate) = (self.capped.len(), self.timed.len());
+        Blocked { by_cap, by_rate, by_pause: self.blocked - by_cap - by_rate }
     }
 
     /// About how many bytes all of it takes.
@@ -523,6 +544,7 @@ impl GroupQueues {
     }
 
     fn unfile_changed(&mut self, slot: Slot, before: Filed, after: Filed) {
+        self.blocked = self.blocked + usize::from(after.is_blocked) - usize::from(before.is_blocked);
         let by_turn = |order: &mut BTreeSet<(Turn, Slot)>, was: bool, is: bool| {
             if (was, before.turn) == (is, after.turn) || !was && !is {
                 return;
@@ -777,6 +799,27 @@ impl GroupQueues {
 
     /// The groups from a position on, at most `count`. Returns where to continue.
     pub fn list(&self, from: u32, count: usize, mut visit: impl FnMut(GroupState<'_>)) -> Option<u32> {
+        self.each_from(from, count, |group| visit(self.state_of(group)))
+    }
+
+    /// The names and sizes of groups, listed in the same way: it costs less than all of their states.
+    pub fn sizes(&self, from: u32, count: usize, mut visit: impl FnMut(&[u8], u64)) -> Option<u32> {
+        self.each_from(from, count, |group| visit(&group.name, group.size()))
+    }
+
+    /// The size of one group: how many records it has, or how many are held, whichever is more.
+    pub fn size(&self, name: &[u8]) -> Option<u64> {
+        self.find(name).map(|slot| self.group(slot).size())
+    }
+
+    /// The lowest score of a group that is not below `min`.
+    pub fn first_score_from(&self, name: &[u8], min: f64) -> Option<f64> {
+        let group = self.group(self.find(name)?);
+        let first = |queue: &Ranked<Item>| queue.find(|item| item.0 < min).map(|item| item.0);
+        first(&group.free).into_iter().chain(first(&group.leased)).min_by(f64::total_cmp)
+    }
+
+    fn each_from(&self, from: u32, count: usize, mut visit: impl FnMut(&Group)) -> Option<u32> {
         let mut slots = self.slots.iter().enumerate().skip(from as usize);
         let mut left = count;
         for (slot, group) in &mut slots {
@@ -785,7 +828,7 @@ impl GroupQueues {
                 return Some(slot as u32);
             }
             left -= 1;
-            visit(self.state_of(group));
+            visit(group);
         }
         None
     }
@@ -855,12 +898,24 @@ impl GroupQueues {
         assert_eq!(self.held_heads.len(), count(&|filed| filed.held_head.is_some()));
         assert_eq!(self.timed.len(), count(&|filed| filed.timed_ns != NEVER));
         assert_eq!(self.idle.len(), count(&|filed| filed.is_idle));
+        assert_eq!(self.blocked, count(&|filed| filed.is_blocked));
         assert!(self.reserved.is_empty());
+        let mut blocked = Blocked::default();
         for slot in groups {
             let group = self.group(slot);
             let (is, filed) = (self.place_of(group), group.filed);
+            if filed.is_blocked {
+                match (filed.is_capped, filed.timed_ns != NEVER) {
+                    (true, _) => blocked.by_cap += 1,
+                    (false, true) => blocked.by_rate += 1,
+                    (false, false) => blocked.by_pause += 1,
+                }
+                let is_paused = self.applied(group).is_paused;
+                assert_eq!(is_paused, !filed.is_capped && filed.timed_ns == NEVER, "{:?}: {filed:?}", group.name);
+            }
             assert!(is == filed || self.is_only_late(filed, is), "{:?}: {filed:?}, not {is:?}", group.name);
         }
+        assert_eq!(self.blocked(), blocked);
     }
 
     /// The time of a rate that was lowered moves on, until it comes.

@@ -328,3 +328,39 @@ fn groups_that_may_not_give_are_not_looked_at() {
     let first = search.next(&mut queues, false, BEGAN);
     assert!(matches!(first, Found::Record { id: 99_999, .. }), "in one step: {first:?}");
 }
+
+#[test]
+fn sizes_are_listed_in_parts_and_limits_that_keep_records_back_are_counted() {
+    let mut queues = queues();
+    for id in 0..300u64 {
+        let group = format!("{}", id % 100);
+        queues.change(id, None, place(group.as_bytes(), id as f64, false), nothing_of_its_own);
+    }
+    // Held, and not in the index.
+    for id in 1000..1005u64 {
+        let held = Some(Place { group: b"7", score: None, is_held: true });
+        queues.change(id, None, held, nothing_of_its_own);
+    }
+    let (mut sizes, mut from) = (BTreeMap::new(), Some(0));
+    while let Some(at) = from {
+        from = queues.sizes(at, 7, |name, size| assert_eq!(sizes.insert(name.to_vec(), size), None));
+    }
+    assert_eq!(sizes.len(), 100);
+    assert!(sizes.iter().all(|(name, size)| *size == if name == b"7" { 5 } else { 3 }), "{sizes:?}");
+    assert_eq!([queues.size(b"7"), queues.size(b"8"), queues.size(b"none")], [Some(5), Some(3), None]);
+    let first = |min| queues.first_score_from(b"7", min);
+    assert_eq!([first(0.0), first(8.0), first(107.0), first(208.0)], [Some(7.0), Some(107.0), Some(107.0), None]);
+
+    let rate = Rate { takes: 1, per_ms: 1000, burst: 1 };
+    queues.set_limits(Scope::Group(b"7"), Limits { held: Setting::Is(5), ..Limits::default() });
+    queues.set_limits(Scope::Group(b"8"), Limits { pause: Some(true), ..Limits::default() });
+    queues.set_limits(Scope::Group(b"9"), Limits { rate: Setting::Is(rate), ..Limits::default() });
+    assert_eq!(queues.blocked(), Blocked { by_cap: 1, by_rate: 0, by_pause: 1 });
+    let taken = queues.reserve(b"9", 9, Take { holds: false, counts: true }, BEGAN);
+    assert!(taken.is_some());
+    assert_eq!(queues.blocked(), Blocked { by_cap: 1, by_rate: 1, by_pause: 1 });
+    queues.pass_time(BEGAN + 1000 * MS);
+    queues.set_limits(Scope::Group(b"8"), Limits::default());
+    queues.change(1000, Some(Place { group: b"7", score: None, is_held: true }), None, nothing_of_its_own);
+    assert_eq!(queues.blocked(), Blocked::default());
+}
