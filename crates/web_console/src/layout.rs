@@ -27,7 +27,7 @@ const LISTED: &[(Page, &str, &[&[u8]])] = &[
 /// The page of the list that a page belongs to.
 fn listed(page: Page) -> Page {
     match page {
-        Page::Index | Page::Record | Page::Dead => Page::Jobs,
+        Page::Index | Page::Groups | Page::Record | Page::Dead => Page::Jobs,
         Page::Run => Page::Runs,
         Page::Cell => Page::Cells,
         Page::Session => Page::Sessions,

@@ -9,6 +9,7 @@ import urllib.request
 
 import pytest
 from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
@@ -17,8 +18,8 @@ from selenium.webdriver.support.ui import WebDriverWait
 SECONDS_MAX = 60
 
 PAGES = [
-    "", "/jobs", "/jobs/index?index=due", "/jobs/record?index=due&key=job:1", "/jobs/dead?index=due", "/runs",
-    "/runs/run?run=run:1", "/cells", "/cells/cell?cell=cell:1&from=0&to=1", "/registers", "/sessions",
+    "", "/jobs", "/jobs/index?index=due", "/jobs/record?index=due&key=job:1", "/jobs/dead?index=due",
+    "/jobs/groups?index=tasks", "/jobs/groups?index=due", "/runs", "/runs/run?run=run:1", "/cells", "/cells/cell?cell=cell:1&from=0&to=1", "/registers", "/sessions",
     "/sessions/session?sid=session:1", "/keys", "/keys/key?key=job:1", "/slowlog", "/latency", "/clients",
     "/configuration", "/users", "/memory", "/cluster", "/prompt",
 ]
@@ -76,6 +77,10 @@ def server(tmp_path_factory):
         *[["HSET", f"job:{number}", "run_at", str(int(late) + number), "state", "running"] for number in range(1, 30)],
         ["HSET", "job:stuck", "run_at", "1700000000000", "state", "running", "error", "<script>document.title='taken'</script>"],
         ["HSET", "job:dead", "run_at", "1700000000000", "state", "dead"],
+        ["IDX.CREATE", "tasks", "PREFIX", "1", "task:", "FIELD", "run_at", "GROUP", "tenant", "HELD", "state", "1", "running"],
+        ["IDX.LIMIT", "tasks", "EACH", "HELD", "5", "RATE", "100", "60000"],
+        *[["HSET", f"task:{number}", "run_at", late, "state", "pending", "tenant", tenant]
+          for number, tenant in enumerate(["acme", "acme", "bolt", "<script>document.title='taken'</script>" + "x" * 500])],
         ["RUN.APPEND", "run:1", "a", "RunStarted", "{}"],
         ["RUN.APPEND", "run:1", "b", "StepStarted", "{}", "STEP", "charge"],
         ["CELL.SET", "cell:1", "one\ntwo"],
@@ -111,7 +116,8 @@ def sign_in(browser, server, user="default", password="secret"):
 
 
 def wait(browser, until):
-    return WebDriverWait(browser, SECONDS_MAX).until(until)
+    # A page that is left meanwhile takes its elements with it.
+    return WebDriverWait(browser, SECONDS_MAX, ignored_exceptions=[StaleElementReferenceException]).until(until)
 
 
 def heading(browser, text):
@@ -170,6 +176,49 @@ def test_a_lost_race_is_told(server, browser):
     told = wait(browser, lambda browser: browser.find_element(By.CSS_SELECTOR, ".notice")).text
     assert "Nothing was changed" in told
     assert "1700000000000" in server.run(["HGET", "job:race", "run_at"])
+
+
+def row_of(browser, group):
+    return browser.find_element(By.XPATH, f"//tr[td[@data-label='Group']/div[text()='{group}']]")
+
+
+def told(browser, text):
+    wait(browser, lambda browser: browser.find_element(By.CSS_SELECTOR, ".notice").text == text)
+
+
+def open_and_press(row, summary, button):
+    row.find_element(By.XPATH, f".//summary[text()='{summary}']").click()
+    row.find_element(By.XPATH, f".//button[text()='{button}']").click()
+
+
+def test_a_group_is_paused_and_resumed(server, browser):
+    claim = ["CLAIM", "1", "tasks", "MAX", "NOW", "WHERE", "tenant", "1", "acme", "SET", "1", "state", "running", "KEYS"]
+    browser.get(server.url + "/console/jobs/index?index=tasks")
+    browser.find_element(By.LINK_TEXT, "Groups and limits").click()
+    heading(browser, "Groups of tasks")
+    wait(browser, lambda browser: "now" in row_of(browser, "acme").text)
+    open_and_press(row_of(browser, "acme"), "Pause…", "Yes, Pause")
+    told(browser, "The group acme: paused: nothing is taken.")
+    wait(browser, lambda browser: "no: paused" in row_of(browser, "acme").text)
+    assert "now" in row_of(browser, "bolt").text
+    assert "task:" not in server.run(claim)
+    open_and_press(row_of(browser, "acme"), "Resume…", "Yes, Resume")
+    told(browser, "The group acme: resumed.")
+    wait(browser, lambda browser: "now" in row_of(browser, "acme").text)
+    assert "task:" in server.run(claim)
+
+
+def test_the_form_of_limits_sets_what_was_changed(server, browser):
+    browser.get(server.url + "/console/jobs/groups?index=tasks")
+    row = row_of(browser, "bolt")
+    row.find_element(By.CSS_SELECTOR, ".limits summary").click()
+    held, weight = (row.find_element(By.CSS_SELECTOR, f".limits input[name={name}]") for name in ["held", "weight"])
+    assert [held.get_attribute("value"), weight.get_attribute("value")] == ["5", "1"]
+    weight.clear()
+    weight.send_keys("2.5", Keys.ENTER)
+    told(browser, "The group bolt: the limits are set.")
+    set_for_bolt = server.run(["IDX.LIMIT", "tasks"]).split("bolt")[1]
+    assert "weight" in set_for_bolt and "2.5" in set_for_bolt and "held" not in set_for_bolt
 
 
 def test_a_chart_moves(server, browser):

@@ -51,6 +51,11 @@ pub(super) struct Index {
     pub(super) states: Vec<Vec<u8>>,
     /// The server sets the field with each write (STAMP).
     pub(super) stamps: bool,
+    /// The field by which records are kept apart (GROUP).
+    pub(super) group: Option<Vec<u8>>,
+    /// It knows which records are held (HELD).
+    pub(super) has_held: bool,
+    pub(super) groups: u64,
 }
 
 impl Index {
@@ -84,6 +89,9 @@ impl Index {
             only,
             states: condition.collect(),
             stamps: info.get("stamp").integer() == Some(1),
+            group: Some(info.get("group")).filter(|group| !group.is_null()).map(|group| group.bytes().into_owned()),
+            has_held: !info.get("held").is_null(),
+            groups: info.get("groups").integer().and_then(|count| u64::try_from(count).ok()).unwrap_or_default(),
         }
     }
 }
@@ -99,7 +107,11 @@ pub(super) async fn show(visit: &mut Visit<'_>) -> Outcome {
     let counts = counts(visit, &index).await.unwrap_or_else(|trouble| problem(&trouble.to_string()));
     let stuck = stuck(visit, &index).await;
     let dead = visit.link(Page::Dead).with("index", &index.name);
-    let links = html("<p><a href=\"{}\">Dead letters</a>, and other records by state, in bulk</p>", &[&dead]);
+    let mut links = html("<p><a href=\"{}\">Dead letters</a>, and other records by state, in bulk</p>", &[&dead]);
+    if visit.may(&[b"IDX.GROUPS", &index.name]) {
+        let groups = visit.link(Page::Groups).with("index", &index.name);
+        links.put("<p><a href=\"{}\">Groups and limits</a>: what each waits for, pause and resume</p>", &[&groups]);
+    }
     visit.page(title, html("{}{}{}", &[&counts, &links, &stuck]))
 }
 

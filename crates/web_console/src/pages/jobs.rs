@@ -40,7 +40,7 @@ pub(super) async fn show(visit: &mut Visit<'_>) -> Outcome {
         ),
         false => html(
             "<p class=\"hint\">An index is a queue if its numbers are times: a record is due when its time has come.</p>{}",
-            &[&table(&["Index", "Records under", "By field", "Entries#", "Due#", "Oldest"], &rows)],
+            &[&table(&["Index", "Records under", "By field", "Entries#", "Due#", "Oldest", "Groups#"], &rows)],
         ),
     };
     visit.page("Jobs", main)
@@ -50,7 +50,7 @@ fn row(visit: &Visit<'_>, name: &[u8], replies: &[Reply]) -> Html {
     let [info, due, oldest] = replies else { return Html::new() };
     let link = link_to(visit.link(Page::Index).with("index", name), name);
     if let Some(error) = info.error() {
-        return html("<tr><td>{}</td><td colspan=\"5\">{}</td></tr>", &[&link, &Short(error)]);
+        return html("<tr><td>{}</td><td colspan=\"6\">{}</td></tr>", &[&link, &Short(error)]);
     }
     let mut prefixes = Html::new();
     for prefix in info.get("prefixes").items() {
@@ -63,8 +63,13 @@ fn row(visit: &Visit<'_>, name: &[u8], replies: &[Reply]) -> Html {
         true => due.text(),
         false => "–".to_owned(),
     };
+    let groups = match &index.group {
+        Some(_) => html("<a href=\"{}\">{}</a>", &[&visit.link(Page::Groups).with("index", name), &index.groups]),
+        None => html("–", &[]),
+    };
     html(
-        "<tr><td>{}</td><td>{}</td><td><code>{}</code></td><td class=\"num\">{}</td><td class=\"num\">{}</td><td>{}</td></tr>",
+        "<tr><td>{}</td><td>{}</td><td><code>{}</code></td><td class=\"num\">{}</td><td class=\"num\">{}</td><td>{}</td>\
+         <td class=\"num\">{}</td></tr>",
         &[
             &link,
             &prefixes,
@@ -72,6 +77,7 @@ fn row(visit: &Visit<'_>, name: &[u8], replies: &[Reply]) -> Html {
             &info.get("entries").text(),
             &due,
             &score.map_or_else(|| "–".to_owned(), |score| age(score, visit.now_ms())),
+            &groups,
         ],
     )
 }

@@ -6,6 +6,7 @@ mod clients;
 mod cluster;
 mod configuration;
 mod dead;
+mod groups;
 mod help;
 mod index;
 mod info;
@@ -37,6 +38,7 @@ pub(crate) async fn show(page: Page, visit: &mut Visit<'_>) -> Outcome {
         Page::Overview => overview::show(visit).await,
         Page::Jobs => jobs::show(visit).await,
         Page::Index => index::show(visit).await,
+        Page::Groups => groups::show(visit).await,
         Page::Record => record::show(visit).await,
         Page::Dead => dead::show(visit).await,
         Page::Runs => runs::list(visit).await,
@@ -65,6 +67,7 @@ pub(crate) async fn show(page: Page, visit: &mut Visit<'_>) -> Outcome {
 /// What a form of a page asks for.
 pub(crate) async fn act(page: Page, visit: &mut Visit<'_>) -> Outcome {
     match page {
+        Page::Groups => groups::act(visit).await,
         Page::Record => record::act(visit).await,
         Page::Dead => dead::act(visit).await,
         Page::Cells => cells::act_on_branch(visit).await,

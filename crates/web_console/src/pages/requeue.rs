@@ -134,6 +134,9 @@ pub(super) mod tests {
             only,
             states: states.iter().map(|state| state.as_bytes().to_vec()).collect(),
             stamps,
+            group: None,
+            has_held: false,
+            groups: 0,
         }
     }
 

@@ -107,6 +107,7 @@ const PAGES: &[&str] = &[
     "/console",
     "/console/jobs",
     "/console/jobs/index?index=due",
+    "/console/jobs/groups?index=due",
     "/console/jobs/record?index=due&key=job:1",
     "/console/jobs/dead?index=due&state=pending",
     "/console/runs",

@@ -6,7 +6,7 @@ use crate::http::Watched;
 use crate::support::ok;
 
 /// The values of the fields of that name on a page, as a browser would send them.
-fn values_of(page: &str, name: &str) -> Vec<String> {
+pub(super) fn values_of(page: &str, name: &str) -> Vec<String> {
     let begin = format!("name=\"{name}\" value=\"");
     page.split(&begin)
         .skip(1)

@@ -7,7 +7,7 @@ use crate::support::{eventually, ok, unix_ms};
 const JOBS: &str = "IDX.CREATE jobs PREFIX 1 job: FIELD due GROUP tenant HELD state 1 running";
 const AT: [(&str, &str); 2] = [("index", "jobs"), ("db", "db0")];
 
-fn of<'a>(group: &'a str) -> [(&'a str, &'a str); 3] {
+fn of(group: &str) -> [(&str, &str); 3] {
     [AT[0], AT[1], ("group", group)]
 }
 

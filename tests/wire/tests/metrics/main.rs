@@ -3,6 +3,7 @@
 
 mod access;
 mod console;
+mod console_groups;
 mod console_jobs;
 mod exposition;
 mod figures;
