@@ -92,6 +92,12 @@ pub(super) async fn show(visit: &mut Visit<'_>) -> Outcome {
         false => Html::new(),
     };
     let list = match &index.group {
+        // All of them are one group without a name.
+        None if index.has_held => {
+            let reply = visit.ask(&[b"IDX.GROUPS", name, b"LIMIT", b"1"]).await?;
+            let held = reply.at(1).at(0).at(1).get("held").integer().unwrap_or_default();
+            refused(&reply).unwrap_or_else(|| facts(&[("Held", html("{}", &[&held]))]))
+        }
         None => empty(
             "The index has no groups.",
             "GROUP of IDX.CREATE names the field by which its records are kept apart, such as a tenant.",

@@ -35,7 +35,7 @@ fn a_group_is_paused_and_resumed() {
     let mut client = server.connect();
     ok(&mut client, TASKS);
     for (number, tenant) in [(1, "acme"), (2, "acme"), (3, "bolt")] {
-        client.run(&format!("HSET task:{number} run_at 1700000000000 state pending tenant {tenant}"));
+        client.run(&format!("HSET task:{number} run_at 170000000000{number} state pending tenant {tenant}"));
     }
     let mut browser = Browser::signed_in(server.admin, "default", "");
     let index = browser.get("/console/jobs/index?index=tasks").body;
@@ -217,6 +217,12 @@ fn an_index_without_groups_has_limits_for_all() {
         !page.contains("each group") && !page.contains("name=\"held\"") && !page.contains("name=\"weight\""),
         "{page}"
     );
+    ok(&mut client, "IDX.CREATE held PREFIX 1 task: FIELD run_at HELD state 1 running");
+    let page = browser.get("/console/jobs/groups?index=held").body;
+    assert!(page.contains("<dt>Held</dt><dd>0</dd>") && page.contains("name=\"held\""), "{page}");
+    (0..3).for_each(|number| drop(client.run(&format!("HSET task:{number} state running"))));
+    let page = browser.get("/console/jobs/groups?index=held").body;
+    assert!(page.contains("<dt>Held</dt><dd>3</dd>"), "{page}");
     let index = browser.get("/console/jobs/groups?index=none").body;
     assert!(index.contains("there is no index"), "{index}");
 }
