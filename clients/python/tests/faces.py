@@ -33,7 +33,7 @@ class Awaited:
             return attribute
         if name in _PLAIN:
             return lambda *args, **options: awaited(attribute(*args, **options))
-        if name in {"scan", "runs", "follow", "ids", "cells", "watch"}:
+        if name in {"scan", "runs", "groups", "follow", "ids", "cells", "watch"}:
             return lambda *args, **options: _iterate(attribute(*args, **options))
         if name == "transaction":
             return lambda tries, body: _transaction(attribute, tries, body)

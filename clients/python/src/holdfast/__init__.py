@@ -27,7 +27,8 @@ from .errors import (
 )
 from .fields import Fields, Record
 from .filters import Filter
-from .jobs import JobNames, LostError, QueueConfig
+from .jobs import JobNames, LostError, NoGroupsError, QueueConfig
+from .limits import Group, GroupLimits, GroupState, Limits, NoLimit, Rate, Scope
 from .nodes import Output
 from .records import (
     Claim,
@@ -79,10 +80,11 @@ from .words import Changes, Key, Value, Values
 __all__ = [
     "AppendResult", "Appended", "Applied", "Behind", "Branch", "Cell", "Changes", "Claim", "ClosedError", "Codec", "Condition",
     "ConflictError", "Done", "Duplicate", "Event", "EvictedError", "ExactlyOnceState", "Exchange", "Fate", "Fields", "Filter",
-    "Found", "HoldfastError", "IndexDefinition", "Indexed", "Job", "JobNames", "Key", "Lag", "Lifetime", "LostError",
-    "MemoryState", "MismatchError", "NeedsHoldfastError", "NewEvent", "NoSessionError", "NoWriterError", "NotWriterError", "Outcome", "Output", "PendingRequest",
-    "PreparedRequest", "PushedRequest", "Queue", "QueueConfig", "ReadTransaction", "Record", "Refused", "ReplyError",
-    "Restored", "RetriedRequest", "Retries", "RetryableRequest", "Run", "RunInfo", "RunSnapshot", "RunStatus", "Score",
+    "Found", "Group", "GroupLimits", "GroupState", "HoldfastError", "IndexDefinition", "Indexed", "Job", "JobNames", "Key",
+    "Lag", "Lifetime", "Limits", "LostError", "MemoryState", "MismatchError", "NeedsHoldfastError", "NewEvent", "NoGroupsError",
+    "NoLimit", "NoSessionError", "NoWriterError", "NotWriterError", "Outcome", "Output", "PendingRequest", "PreparedRequest",
+    "PushedRequest", "Queue", "QueueConfig", "Rate", "ReadTransaction", "Record", "Refused", "ReplyError", "Restored",
+    "RetriedRequest", "Retries", "RetryableRequest", "Run", "RunInfo", "RunSnapshot", "RunStatus", "Scope", "Score",
     "ServerError", "Session", "SessionInfo", "SessionLostError", "Sessions", "Stamps", "StateBackend", "StateVersion",
     "StatefulNode", "StepSnapshot", "StepStatus", "Store", "Swap", "Sweep", "Swept", "Transaction", "UnansweredError",
     "UnavailableError", "UpTo", "Value", "Values", "Version", "WrongTypeError", "codec", "snapshot_reducer",

@@ -6,8 +6,11 @@ from dataclasses import dataclass, field, replace
 
 from .errors import HoldfastError
 from .fields import Fields
-from .records import Claim, Exchange, Fate, IndexDefinition, Lifetime, Outcome, UpTo
-from .words import Changes, Key, whole
+from .records import Claim, Exchange, Fate, IndexDefinition, IndexGroups, Lifetime, Outcome, UpTo
+from .words import Changes, Key, Value, whole, word
+
+#: The name of a group has at most so many bytes: a job with a longer one would be in no index, and never claimed.
+GROUP_BYTES_MAX = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,15 +44,36 @@ class QueueConfig:
     #: How long a completed job is kept; for ever if not given.
     completed_lifetime: Lifetime | None = None
     names: JobNames = field(default_factory=JobNames)
+    #: The field by whose value jobs are kept apart, such as `"tenant"`: each of its values is a group, which takes its turns and has limits.
+    #: Without it the queue has no groups. Workers need not know it.
+    group_by: str | None = None
 
     def index(self, prefix: Key) -> IndexDefinition:
         """The index over the open jobs whose keys begin so."""
         names = self.names
-        return IndexDefinition(prefixes=[prefix], field=names.run_at, only=(names.state, [names.pending, names.running]))
+        index = IndexDefinition(prefixes=[prefix], field=names.run_at, only=(names.state, [names.pending, names.running]))
+        return index if self.group_by is None else replace(index, group=self.group_by, held=(names.state, [names.running]))
 
-    def new_job(self, values: Changes, delay_ms: int) -> Exchange:
+    def check_groups(self, index: str, there: IndexGroups) -> None:
+        """That an index that was there already keeps the groups of this queue."""
+        state, running = word(self.names.state), word(self.names.running)
+        if self.group_by is None or (there.group == word(self.group_by) and there.held_field == state and running in there.held_values):
+            return
+        missing = f"GROUP {self.group_by} HELD {self.names.state} 1 {self.names.running}"
+        raise NoGroupsError(f"there is an index {index} already, and it was created without {missing}: drop it, or choose another name")
+
+    def only_index(self) -> str:
+        """The index of a queue that has one: limits are those of one index."""
+        if len(self.indexes) != 1:
+            raise ValueError(f"the queue has {len(self.indexes)} indexes, and each has limits of its own: name one to the store's method")
+        return self.indexes[0]
+
+    def new_job(self, values: Changes, delay_ms: int, group: Value | None) -> Exchange:
         names = self.names
-        return Exchange(absent=[names.state], set={**values, names.state: names.pending}, stamp={names.run_at: delay_ms})
+        own: dict[str, Value] = {names.state: names.pending}
+        if group is not None:
+            own = {self._group_field(group): group, **own}
+        return Exchange(absent=[names.state], set={**values, **own}, stamp={names.run_at: delay_ms})
 
     def request(self, worker: str) -> Claim:
         names, lease = self.names, whole(self.lease_ms, "lease_ms").decode()
@@ -62,6 +86,17 @@ class QueueConfig:
         if claim.fields is None:
             return claim
         return replace(claim, fields=[*dict.fromkeys([*claim.fields, self.names.attempt])])
+
+    def _group_field(self, group: Value) -> str:
+        if self.group_by is None:
+            raise ValueError("the queue has no groups: its configuration has no group_by")
+        if len(word(group)) > GROUP_BYTES_MAX:
+            raise ValueError(f"the name of a group has at most {GROUP_BYTES_MAX} bytes, and this one has {len(word(group))}")
+        return self.group_by
+
+
+class NoGroupsError(HoldfastError):
+    """An index that was there already does not keep the groups that the queue is to have. Nothing was changed."""
 
 
 class LostError(HoldfastError):

@@ -9,7 +9,7 @@ from . import plain
 from .errors import ReplyError
 from .fields import Fields, Record, read_fields, read_ttl
 from .filters import Filter
-from .replies import Reply, double, flag, items, name, ok, optional, raw, row, text
+from .replies import Reply, double, flag, items, name, named, ok, optional, raw, row, text
 from .request import Request
 from .words import Changes, Key, Value, Values, Word, counted_list, counted_values, flat, key_word, whole, word
 
@@ -118,6 +118,19 @@ class IndexDefinition:
     exclude: Condition | None = None
     #: A write that does not set the field sets it to the server's time.
     stamp: bool = False
+    #: The field by whose value records are kept apart in groups, which claims take in turns and limits are for.
+    group: str | None = None
+    #: Which records are held, being worked on: what the limit `held` counts.
+    held: Condition | None = None
+
+
+@dataclass(frozen=True)
+class IndexGroups:
+    """What an index knows of groups: their field, and the field and the values of records that are held."""
+
+    group: bytes | None
+    held_field: bytes | None
+    held_values: Sequence[bytes]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +159,8 @@ class Claim:
     up_to: UpTo | None = None
     #: How many records at most.
     count: int = 1
+    #: Of an index with groups: they take turns (`"fair"`, the default), or the lowest score of all is first.
+    order: Literal["fair", "score"] | None = None
     #: How long to wait if there is none; 0 does not wait. There is no waiting for ever.
     wait_ms: int = 0
     #: The fields that are wanted, if not all.
@@ -270,7 +285,22 @@ def create_index(index_name: str, index: IndexDefinition) -> Request[Reply]:
         words += [b"EXCLUDE", *_condition(index.exclude)]
     if index.stamp:
         words.append(b"STAMP")
+    if index.group is not None:
+        words += [b"GROUP", word(index.group)]
+    if index.held is not None:
+        words += [b"HELD", *_condition(index.held)]
     return Request(words, lambda reply: reply)
+
+
+def index_groups(index_name: str) -> Request[IndexGroups]:
+    """By which field an index keeps records apart, and which are held."""
+
+    def read(reply: Reply) -> IndexGroups:
+        info = named(reply)
+        held = optional(info.get("held"), lambda held: [raw(each) for each in items(held)]) or []
+        return IndexGroups(optional(info.get("group"), raw), held[0] if held else None, held[1:])
+
+    return Request([b"IDX.INFO", word(index_name)], read)
 
 
 def drop_index(index_name: str) -> Request[bool]:
@@ -307,6 +337,8 @@ def claim(wanted: Claim) -> Request[list[Indexed]]:
     if wanted.up_to is not None:
         words += [b"UPTO", whole(wanted.up_to.max, "max"), b"ELSE", *counted_values(wanted.up_to.otherwise)]
     words += [b"COUNT", whole(wanted.count, "count"), *block(wanted.wait_ms)]
+    if wanted.order is not None:
+        words += [b"ORDER", word(wanted.order)]
     return Request([*words, b"WITHTTL", *_fields(wanted.fields)], _all_indexed, wanted.wait_ms)
 
 

@@ -1,11 +1,14 @@
 """A queue of jobs: how they are added, the claims that workers make, and what a worker does with a job that it holds."""
 
+from collections.abc import AsyncIterator
 from dataclasses import replace
 
+from .. import records
 from ..fields import Fields
 from ..jobs import Hold, LostError, QueueConfig
+from ..limits import GroupState, Limits, NoLimit, Rate, Scope
 from ..records import Claim, Exchange, Fate, Indexed, Outcome
-from ..words import Changes, Key
+from ..words import Changes, Key, Value
 from .store import Store
 
 
@@ -71,13 +74,16 @@ class Queue:
         self._config = config
 
     async def create_index(self, index: str, prefix: Key) -> None:
-        """Makes an index over the open jobs whose keys begin so. If there is an index of that name, it is left as it is."""
-        await self._store.create_index(index, self._config.index(prefix))
+        """Makes an index over the open jobs whose keys begin so. If there is an index of that name, it is left as it is; a queue with
+        groups needs one that keeps them, and any other is a NoGroupsError."""
+        if not await self._store.create_index(index, self._config.index(prefix)) and self._config.group_by is not None:
+            self._config.check_groups(index, await self._store.ask(records.index_groups(index)))
 
-    async def add(self, key: Key, values: Changes, delay_ms: int = 0) -> bool:
+    async def add(self, key: Key, values: Changes, delay_ms: int = 0, *, group: Value | None = None) -> bool:
         """Adds a job, to be claimed when a delay has passed. Whether it is new: one that is there is left alone, so this may be
-        repeated. Give its key the prefix of the index that should have it."""
-        outcome = await self._store.exchange(key, self._config.new_job(values, delay_ms))
+        repeated. Give its key the prefix of the index that should have it. In a queue with `group_by`, `group` is the value of that
+        field; a job without one is in the group of the empty name."""
+        outcome = await self._store.exchange(key, self._config.new_job(values, delay_ms, group))
         return outcome.applied
 
     async def next(self, worker: str, wait_ms: int) -> Job | None:
@@ -95,3 +101,30 @@ class Queue:
         tokens = ((each, each.fields.integer(self._config.names.attempt)) for each in claimed)
         # One without the counter has expired in the step in which it was claimed.
         return [Job(self._store, each, Hold(each.key, token, self._config)) for each, token in tokens if token is not None]
+
+    async def limit(
+        self,
+        scope: Scope,
+        *,
+        held: int | NoLimit | None = None,
+        rate: Rate | NoLimit | None = None,
+        weight: float | None = None,
+        pause: bool | None = None,
+    ) -> None:
+        """Limits what workers may take from the jobs of one group, of each group, or of all: how many run at a time, how fast they are
+        taken, the share of the turns, a pause. What is not given stays as it is. Limits are those of one index: a queue with several
+        has `Store.limit`."""
+        await self._store.limit(self._config.only_index(), scope, held=held, rate=rate, weight=weight, pause=pause)
+
+    async def reset_limits(self, scope: Scope | None = None) -> None:
+        """Takes back all limits of a scope; without one, of all scopes."""
+        await self._store.reset_limits(self._config.only_index(), scope)
+
+    async def limits(self) -> list[Limits]:
+        """The limits that were set."""
+        return await self._store.limits(self._config.only_index())
+
+    async def groups(self) -> AsyncIterator[GroupState]:
+        """The groups of the queue, page by page: how many jobs are open and how many run, and which limits apply."""
+        async for group in self._store.groups(self._config.only_index()):
+            yield group

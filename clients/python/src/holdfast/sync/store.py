@@ -8,9 +8,10 @@ from typing import Any, TypeVar
 
 import redis
 
-from .. import plain, records, runs
+from .. import limits as limits_of, plain, records, runs
 from ..errors import HoldfastError, ServerError
 from ..filters import Filter
+from ..limits import GroupState, Limits, NoLimit, Rate, Scope
 from ..records import PAGE, Claim, Found, IndexDefinition, Indexed, Score, Sweep, Swept
 from ..replies import Reply, items, ok
 from ..request import Request
@@ -161,6 +162,39 @@ class Store(Operations):
     def indexes(self) -> list[str]:
         """The names of all indexes."""
         return self.ask(records.indexes())
+
+    def limit(
+        self,
+        index: str,
+        scope: Scope,
+        *,
+        held: int | NoLimit | None = None,
+        rate: Rate | NoLimit | None = None,
+        weight: float | None = None,
+        pause: bool | None = None,
+    ) -> None:
+        """Limits what claims may take from one group of an index, from each group that has no value of its own, or from all records
+        together: how many may be held at a time, how fast they are taken, the share of the turns (0.01 to 1000), a pause. What is not
+        given stays as it is; `"none"` is no limit, whatever is set for each group, and `"default"` takes a value back."""
+        self.ask(limits_of.limit(index, scope, held, rate, weight, pause))
+
+    def reset_limits(self, index: str, scope: Scope | None = None) -> None:
+        """Takes back all limits of a scope; without one, all limits of the index."""
+        self.ask(limits_of.reset_limits(index, scope))
+
+    def limits(self, index: str) -> list[Limits]:
+        """The limits of an index that were set."""
+        return self.ask(limits_of.limits(index))
+
+    def groups(self, index: str) -> Iterator[GroupState]:
+        """The groups of an index, page by page, in no order. One that is there all the time is listed."""
+        cursor = b"0"
+        while True:
+            cursor, page = self.ask(limits_of.groups(index, cursor))
+            for group in page:
+                yield group
+            if cursor == b"0":
+                return
 
     def range(
         self,
