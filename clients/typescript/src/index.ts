@@ -23,8 +23,9 @@ export {
 
 export { Fields, StoredRecord } from './records/fields.js';
 export { Job, LostError } from './records/job.js';
-export { Queue } from './records/queue.js';
-export type { JobNames, QueueConfig } from './records/queue-config.js';
+export type { GroupLimits, GroupState, Limits, Rate, Scope, ScopeLimits } from './records/limits.js';
+export { Queue, type AddOptions } from './records/queue.js';
+export { NoGroupsError, type JobNames, type QueueConfig } from './records/queue-config.js';
 export { RecordStore, type Found, type Indexed, type NamedKey, type Outcome, type Swept } from './records/record-store.js';
 export type {
   Claim, Exchange, Filter, IndexDefinition, Lifetime, PutOptions, RangeOptions, ScanOptions, Score, Stamps, Sweep,

@@ -3,10 +3,13 @@
 
 import type { Asker } from '../asker.js';
 import { NeedsHoldfastError, ReplyError, WrongTypeError } from '../errors.js';
-import { bytes, double, flag, list, optional, shownText, text, type Reply } from '../replies.js';
+import { bytes, double, flag, list, map, optional, shownText, text, type Reply } from '../replies.js';
 import { entries, word, type Changes, type Key, type Value } from '../words.js';
 import { Fields, StoredRecord, fields, ttl } from './fields.js';
 import { passes } from './filters.js';
+import {
+  groupsWords, limitWords, limitsWords, readGroups, readLimits, resetWords, type GroupState, type Limits, type Scope, type ScopeLimits,
+} from './limits.js';
 import * as plainRedis from './plain-redis.js';
 import {
   claimWords, exchangeWords, findWords, indexWords, putWords, rangeWords, sweepWords,
@@ -164,6 +167,49 @@ export class RecordStore {
     return list(await this.#asker.ask(['IDX.LIST'])).map(text);
   }
 
+  /**
+   * Limits what claims may take from one group of an index, from each group that has no value of its own, or from all records together.
+   * What is not given stays as it is.
+   */
+  async limit(index: string, scope: Scope, limits: Limits): Promise<void> {
+    this.#needs('idx.create');
+    await this.#asker.ask(limitWords(index, scope, limits));
+  }
+
+  /** Takes back all limits of a scope; without one, all limits of the index. */
+  async resetLimits(index: string, scope?: Scope): Promise<void> {
+    this.#needs('idx.create');
+    await this.#asker.ask(resetWords(index, scope));
+  }
+
+  /** The limits of an index that were set. */
+  async limits(index: string): Promise<ScopeLimits[]> {
+    this.#needs('idx.create');
+    return readLimits(await this.#asker.ask(limitsWords(index)));
+  }
+
+  /** The groups of an index, page by page, in no order. One that is there all the time is listed. */
+  async *groups(index: string): AsyncGenerator<GroupState, void, undefined> {
+    this.#needs('idx.create');
+    let cursor = '0';
+    do {
+      const { next, groups } = readGroups(await this.#asker.ask(groupsWords(index, cursor)));
+      yield* groups;
+      cursor = next;
+    } while (cursor !== '0');
+  }
+
+  /**
+   * What an index knows of groups.
+   *
+   * @internal
+   */
+  async indexGroups(index: string): Promise<IndexGroups> {
+    const info = map(await this.#asker.ask(['IDX.INFO', index]));
+    const [heldField, ...heldValues] = optional(info.get('held'), (held) => list(held).map(bytes)) ?? [];
+    return { group: optional(info.get('group'), bytes), heldField, heldValues };
+  }
+
   /** Records of an index with a score from `min` to `max`, lowest first. The limit counts those that pass the filters. */
   async range(index: string, min: Score, max: Score, options: RangeOptions = {}): Promise<Indexed[]> {
     this.#needs('idx.range');
@@ -229,6 +275,13 @@ export class RecordStore {
       throw new NeedsHoldfastError('ERR', `the server has no ${command.toUpperCase()}: this needs Holdfast`);
     }
   }
+}
+
+/** The field of an index's groups, and the field and the values of records that are held. */
+interface IndexGroups {
+  readonly group: Buffer | undefined;
+  readonly heldField: Buffer | undefined;
+  readonly heldValues: readonly Buffer[];
 }
 
 interface Page {

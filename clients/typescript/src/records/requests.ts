@@ -68,6 +68,10 @@ export interface IndexDefinition {
   readonly exclude?: { readonly field: string; readonly values: readonly Value[] };
   /** A write that does not set the field sets it to the server's time. */
   readonly stamp?: boolean;
+  /** The field by whose value records are kept apart in groups, which claims take in turns and limits are for. */
+  readonly group?: string;
+  /** Which records are held, being worked on: what the limit `held` counts. */
+  readonly held?: { readonly field: string; readonly values: readonly Value[] };
 }
 
 /**
@@ -89,6 +93,8 @@ export interface Claim {
   readonly upTo?: { readonly max: number; readonly else: Values };
   /** How many records at most; 1 if not given. */
   readonly count?: number;
+  /** Of an index with groups: they take turns (`'fair'`, the default), or the lowest score of all is first. */
+  readonly order?: 'fair' | 'score';
   /** How long to wait if there is none, in milliseconds; 0 does not wait. There is no waiting for ever. */
   readonly block?: number;
   readonly fields?: readonly string[];
@@ -147,6 +153,8 @@ export function indexWords(name: string, index: IndexDefinition): Word[] {
   if (index.only !== undefined) words.push('ONLY', index.only.field, ...countedList(index.only.values));
   if (index.exclude !== undefined) words.push('EXCLUDE', index.exclude.field, ...countedList(index.exclude.values));
   if (index.stamp === true) words.push('STAMP');
+  if (index.group !== undefined) words.push('GROUP', index.group);
+  if (index.held !== undefined) words.push('HELD', index.held.field, ...countedList(index.held.values));
   return words;
 }
 
@@ -172,6 +180,7 @@ export function claimWords(claim: Claim): Word[] {
   if (claim.counter !== undefined) words.push('COUNTER', claim.counter);
   if (claim.upTo !== undefined) words.push('UPTO', whole(claim.upTo.max, 'upTo.max'), 'ELSE', ...countedValues(claim.upTo.else));
   if (claim.count !== undefined) words.push('COUNT', whole(claim.count, 'count'));
+  if (claim.order !== undefined) words.push('ORDER', claim.order);
   // BLOCK 0 would wait for ever: on a connection that has silently died it would not end.
   if (claim.block !== undefined && claim.block !== 0) words.push('BLOCK', whole(claim.block, 'block'));
   return [...words, ...fieldWords(claim.fields), 'WITHTTL'];
