@@ -44,11 +44,22 @@ pub struct Claim {
     pub limit: Option<(u64, Fields)>,
     /// How many records at most; `None` is one.
     pub count: Option<usize>,
+    /// Which group's record is next, of an index with groups; `None` is [`Order::Fair`].
+    pub order: Option<Order>,
     /// How long to wait if there is no record. Zero does not wait. Waiting forever is not possible: on a connection
     /// that has silently died it would not end.
     pub block: Duration,
     /// The fields to return; `None` is all.
     pub fields: Option<Vec<Vec<u8>>>,
+}
+
+/// In which order the groups of an index give their records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// They take turns, in proportion to their weights.
+    Fair,
+    /// The lowest score of all is first.
+    Score,
 }
 
 impl Claim {
@@ -113,6 +124,13 @@ impl Claim {
         self
     }
 
+    /// Which group's record is next, of an index with groups.
+    #[must_use]
+    pub fn order(mut self, order: Order) -> Claim {
+        self.order = Some(order);
+        self
+    }
+
     /// Waits this long for a record if there is none.
     #[must_use]
     pub fn block(mut self, block: Duration) -> Claim {
@@ -148,6 +166,11 @@ impl Claim {
             command.arg("UPTO").arg(max).arg("ELSE").arg(otherwise.len()).arg(&**otherwise);
         }
         self.count.iter().for_each(|count| _ = command.arg("COUNT").arg(count));
+        match self.order {
+            None => {}
+            Some(Order::Fair) => _ = command.arg("ORDER").arg("fair"),
+            Some(Order::Score) => _ = command.arg("ORDER").arg("score"),
+        }
         if !self.block.is_zero() {
             command.arg("BLOCK").arg(block_ms(self.block));
         }

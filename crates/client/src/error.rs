@@ -24,6 +24,9 @@ pub enum Error {
     /// A claim or a sweep writes fields and removes none; nothing was sent.
     #[error("CLAIM and SWEEP write fields, and cannot remove one")]
     CannotRemove,
+    /// A queue, or its index, does not have the groups that were asked for, or has no one index; nothing was changed.
+    #[error("{0}")]
+    Groups(String),
     /// A name that the cells or the branches of a store cannot have; nothing was sent.
     #[error("{0}")]
     Name(&'static str),

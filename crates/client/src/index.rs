@@ -1,9 +1,10 @@
 //! Indexes over records: definition, creation, removal and names. Holdfast only. Refuses to know what is searched for in
 //! one.
 
-use redis::{Cmd, ToSingleRedisArg, cmd};
+use redis::{Cmd, FromRedisValue, ParsingError, ToSingleRedisArg, Value, cmd};
 
 use crate::error::Error;
+use crate::named::Named;
 use crate::record::bytes;
 use crate::store::Store;
 
@@ -27,6 +28,10 @@ pub struct IndexDefinition {
     pub exclude: Option<(Vec<u8>, Vec<Vec<u8>>)>,
     /// A write that does not set the field sets it to the server's time.
     pub stamp: bool,
+    /// The field by whose value records are kept apart in groups, which claims take in turns and limits are for.
+    pub group: Option<Vec<u8>>,
+    /// A field and values: the records that are held, being worked on, which the limit of held records counts.
+    pub held: Option<(Vec<u8>, Vec<Vec<u8>>)>,
 }
 
 impl IndexDefinition {
@@ -68,13 +73,41 @@ impl IndexDefinition {
         self
     }
 
+    /// Keeps records apart by the value of another field: groups, which claims take in turns and limits are for.
+    ///
+    /// ```
+    /// use holdfast_client::IndexDefinition;
+    ///
+    /// let due = IndexDefinition::new(["job:"], "run_at").group("tenant").held("state", ["running"]);
+    /// # let _ = due;
+    /// ```
+    #[must_use]
+    pub fn group(mut self, field: impl AsRef<[u8]>) -> IndexDefinition {
+        self.group = Some(field.as_ref().to_vec());
+        self
+    }
+
+    /// Records whose other field has one of these values are held: being worked on.
+    #[must_use]
+    pub fn held<V: ToSingleRedisArg>(
+        mut self,
+        field: impl AsRef<[u8]>,
+        values: impl IntoIterator<Item = V>,
+    ) -> IndexDefinition {
+        self.held = condition(field, values);
+        self
+    }
+
     fn command(&self, name: &[u8]) -> Cmd {
         let mut create = cmd("IDX.CREATE");
         create.arg(name).arg("PREFIX").arg(self.prefixes.len()).arg(&self.prefixes).arg("FIELD").arg(&self.field);
-        for (option, condition) in [("ONLY", &self.only), ("EXCLUDE", &self.exclude)] {
+        for (option, condition) in [("ONLY", &self.only), ("EXCLUDE", &self.exclude), ("HELD", &self.held)] {
             if let Some((field, values)) = condition {
                 create.arg(option).arg(field).arg(values.len()).arg(values);
             }
+        }
+        if let Some(field) = &self.group {
+            create.arg("GROUP").arg(field);
         }
         if self.stamp {
             create.arg("STAMP");
@@ -91,7 +124,20 @@ fn condition<V: ToSingleRedisArg>(
 }
 
 /// The command that every server with indexes has.
-const NEEDED: &str = "idx.range";
+pub(crate) const NEEDED: &str = "idx.range";
+
+/// By which field an index keeps its records apart, and which are held: a field, then values.
+pub(crate) struct IndexGroups {
+    pub(crate) group: Option<Vec<u8>>,
+    pub(crate) held: Option<Vec<Vec<u8>>>,
+}
+
+impl FromRedisValue for IndexGroups {
+    fn from_redis_value(reply: Value) -> Result<IndexGroups, ParsingError> {
+        let mut info = Named::of(reply)?;
+        Ok(IndexGroups { group: info.take_or_default("group")?, held: info.take_or_default("held")? })
+    }
+}
 
 impl Store {
     /// Creates an index; returns when existing records are in it. An existing index of that name is left unchanged:
@@ -115,6 +161,10 @@ impl Store {
     pub async fn drop_index(&self, name: impl AsRef<[u8]>) -> Result<bool, Error> {
         self.needs(NEEDED)?;
         self.ask(cmd("IDX.DROP").arg(name.as_ref())).await
+    }
+
+    pub(crate) async fn index_groups(&self, name: &str) -> Result<IndexGroups, Error> {
+        self.ask(cmd("IDX.INFO").arg(name)).await
     }
 
     /// The names of all indexes.

@@ -9,7 +9,8 @@
 //! [`Error::NeedsHoldfast`] elsewhere: [`Store::create_index`], [`Store::claim`], [`Store::range`] and [`Store::sweep`];
 //! so do cells, runs, exactly-once state, sessions and transactions.
 //!
-//! [`Queue`] turns claims into work: it returns [`Job`]s, which a worker renews, completes, retries or fails.
+//! [`Queue`] turns claims into work: it returns [`Job`]s, which a worker renews, completes, retries or fails. Its jobs may be
+//! of groups, such as tenants, which take turns and have [`Limits`].
 //! [`Cell`] is one value with a version, a history and a watch; a [`Branch`] is cells that are copied and removed as a
 //! whole. [`Store::transaction`] runs commands that read their own writes and take effect together or not at all.
 //! [`Run`] is a log of events, each appended once however often it is sent. [`ExactlyOnceState`] is keyed state that
@@ -63,10 +64,12 @@ mod exactly_once;
 mod exchange;
 mod filter;
 mod follow;
+mod groups;
 mod index;
 mod job;
 #[cfg(feature = "json")]
 mod json;
+mod limits;
 mod links;
 mod lost;
 mod memory_snapshot;
@@ -103,7 +106,7 @@ pub use addresses::NoWriter;
 pub use answer::Answer;
 pub use branch::Branch;
 pub use cell::{Cell, Swap, Version};
-pub use claim::Claim;
+pub use claim::{Claim, Order};
 pub use encode::Encode;
 pub use error::Error;
 pub use event::{Append, Event, NewEvent, Receipt};
@@ -111,10 +114,12 @@ pub use exactly_once::ExactlyOnceState;
 pub use exchange::{Exchange, Outcome};
 pub use filter::Filter;
 pub use follow::Follow;
+pub use groups::{GroupLimits, GroupState, Groups};
 pub use index::IndexDefinition;
 pub use job::Job;
 #[cfg(feature = "json")]
 pub use json::Json;
+pub use limits::{Bound, Limits, Rate, Scope};
 pub use lost::{Lost, LostSession};
 pub use memory_state::MemoryState;
 pub use prepared_request::PreparedRequest;

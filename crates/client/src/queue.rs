@@ -6,11 +6,16 @@ use std::time::Duration;
 use crate::claim::Claim;
 use crate::error::Error;
 use crate::exchange::Exchange;
+use crate::groups::Groups;
 use crate::index::IndexDefinition;
 use crate::job::{Job, offset_ms};
+use crate::limits::{Limits, Scope};
 use crate::queue_config::QueueConfig;
 use crate::record::Fields;
 use crate::store::{Indexed, Store};
+
+/// The name of a group has at most so many bytes: a job with a longer one would be in no index, and never claimed.
+const GROUP_BYTES_MAX: usize = 1024;
 
 /// Jobs in a store: a job is a record that is indexed by the time at which it may be claimed.
 ///
@@ -40,6 +45,28 @@ use crate::store::{Indexed, Store};
 /// }
 /// # }
 /// ```
+///
+/// Jobs of a queue with [`group_by`](QueueConfig::group_by) are of groups, such as tenants. Groups take turns, and have
+/// limits, which hold where a job is claimed:
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use holdfast_client::{Error, Fields, Limits, Queue, QueueConfig, Rate, Scope, Store};
+///
+/// # async fn example() -> Result<(), Error> {
+/// let store = Store::connect("redis://127.0.0.1:6379").await?;
+/// let config = QueueConfig { group_by: Some("tenant".into()), ..QueueConfig::new(["mails"]) };
+/// let queue = Queue::new(&store, config);
+/// queue.create_index("mails", "mail:").await?;
+/// queue.limit(&Scope::Each, &Limits::new().held(2)).await?;
+/// queue.limit(&Scope::group("acme"), &Limits::new().rate(Rate::new(5, Duration::from_secs(1))).weight(3.0)).await?;
+/// queue.add_to("acme", b"mail:1", &Fields::new().with("to", "ada@example.com"), Duration::ZERO).await?;
+/// for group in queue.groups()?.collect().await? {
+///     println!("{}: {} open, {} run", group.name.escape_ascii(), group.records, group.held);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Queue {
     store: Store,
@@ -58,12 +85,33 @@ impl Queue {
     }
 
     /// Creates an index over the open jobs whose keys have this prefix. An existing index of that name is left
-    /// unchanged.
+    /// unchanged. A queue with groups needs one that keeps them: another one is [`Error::Groups`].
     pub async fn create_index(&self, index: &str, prefix: &str) -> Result<(), Error> {
         let (fields, states) = (&self.config.fields, &self.config.states);
         let open = [&*states.pending, &*states.running];
         let definition = IndexDefinition::new([prefix], &fields.run_at).only(&fields.state, open);
-        self.store.create_index(index, &definition).await.map(drop)
+        let Some(group_by) = &self.config.group_by else {
+            return self.store.create_index(index, &definition).await.map(drop);
+        };
+        let definition = definition.group(group_by).held(&fields.state, [&states.running]);
+        if self.store.create_index(index, &definition).await? {
+            return Ok(());
+        }
+        let there = self.store.index_groups(index).await?;
+        let (state, running) = (fields.state.as_bytes(), states.running.as_bytes());
+        let holds = there
+            .held
+            .as_deref()
+            .and_then(<[_]>::split_first)
+            .is_some_and(|(field, values)| field == state && values.iter().any(|value| value == running));
+        if there.group.as_deref() == Some(group_by.as_bytes()) && holds {
+            return Ok(());
+        }
+        Err(Error::Groups(format!(
+            "there is an index {index} already, and it was created without GROUP {group_by} HELD {} 1 {}: drop it, or \
+             choose another name",
+            fields.state, states.running
+        )))
     }
 
     /// Adds a job, to be claimed after a delay. Returns true when it is new: an existing one is left unchanged, so this
@@ -75,6 +123,61 @@ impl Queue {
             .set(&names.state, &states.pending)
             .stamp(&names.run_at, offset_ms(delay));
         Ok(self.store.exchange(key, &job).await?.applied)
+    }
+
+    /// Adds a job to a group of a queue with [`group_by`](QueueConfig::group_by), otherwise like [`add`](Queue::add). A job
+    /// that is added without a group is in the one that its field names, or in that of the empty name.
+    pub async fn add_to(
+        &self,
+        group: impl AsRef<[u8]>,
+        key: &[u8],
+        fields: &Fields,
+        delay: Duration,
+    ) -> Result<bool, Error> {
+        let (group, group_by) = (group.as_ref(), self.config.group_by.as_ref());
+        let Some(group_by) = group_by else {
+            return Err(Error::Groups("the queue has no groups: its configuration has no group_by".into()));
+        };
+        if group.len() > GROUP_BYTES_MAX {
+            return Err(Error::Groups(format!(
+                "the name of a group has at most {GROUP_BYTES_MAX} bytes, and this one has {}",
+                group.len()
+            )));
+        }
+        self.add(key, &fields.clone().with(group_by, group), delay).await
+    }
+
+    /// Limits what workers may take from the jobs of one group, of each group, or of all: how many run at a time, how
+    /// fast they are taken, the share of the turns, a pause. What is not given stays as it is. Limits are those of one
+    /// index: a queue with several has [`Store::limit`].
+    pub async fn limit(&self, scope: &Scope, limits: &Limits) -> Result<(), Error> {
+        self.store.limit(self.only_index()?, scope, limits).await
+    }
+
+    /// Takes back all limits of a scope; without one, of all scopes.
+    pub async fn reset_limits(&self, scope: Option<&Scope>) -> Result<(), Error> {
+        self.store.reset_limits(self.only_index()?, scope).await
+    }
+
+    /// The limits that were set.
+    pub async fn limits(&self) -> Result<Vec<(Scope, Limits)>, Error> {
+        self.store.limits(self.only_index()?).await
+    }
+
+    /// The groups of the queue, one by one: how many jobs are open and how many run, and which limits apply.
+    pub fn groups(&self) -> Result<Groups<'_>, Error> {
+        Ok(self.store.groups(self.only_index()?))
+    }
+
+    /// The index of a queue that has one.
+    fn only_index(&self) -> Result<&str, Error> {
+        match &*self.config.indexes {
+            [index] => Ok(index),
+            indexes => Err(Error::Groups(format!(
+                "the queue has {} indexes, and each has limits of its own: name one to the store's method",
+                indexes.len()
+            ))),
+        }
     }
 
     /// Claims the next due job, most urgent index first, then by time. Waits this long if there is none.

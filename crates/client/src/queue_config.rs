@@ -13,6 +13,9 @@ pub struct QueueConfig {
     pub attempts_max: Option<u64>,
     /// How long a completed job is retained; `None` is forever.
     pub completed_ttl: Option<Duration>,
+    /// The field by whose value jobs are kept apart, such as `tenant`: each of its values is a group, which takes its turns
+    /// and has limits. With `None` the queue has no groups. Workers need not know it.
+    pub group_by: Option<String>,
     /// What the fields of a job are called.
     pub fields: JobFields,
     /// What the states of a job are called.
@@ -69,6 +72,7 @@ impl QueueConfig {
             lease: Duration::from_secs(30),
             attempts_max: None,
             completed_ttl: None,
+            group_by: None,
             fields: JobFields::default(),
             states: JobStates::default(),
         }

@@ -5,6 +5,7 @@ mod cells;
 mod claims;
 mod exactly_once;
 mod filters;
+mod groups;
 mod jobs;
 mod memory_state;
 mod own_commands;
