@@ -19,6 +19,7 @@ EVENT_TYPES = [
     "StepCorrected", "StepSkipped", "Noted",
 ]
 JSON = [None, True, 0, 7, -1.5, "", "text", "ü€", [], [1, [2, None]], {}, {"a": 1, "b": {"c": ["x"]}}]
+TENANTS = ["acme", "bolt", "ü", "", "hex:ff"]
 STATES = ["state-a/", "state-b/", "memory:a", "memory:b"]
 NODES = ["sums", "memory:sums"]
 
@@ -29,6 +30,7 @@ class Generator:
         self.slots = 0
         self.jobs: list[tuple[int, str]] = []
         self.jobs_added = 0
+        self.tasks_added = 0
         #: By slot: the next request's number.
         self.sessions: dict[int, int] = {}
         self.requests: list[tuple[int, int]] = []
@@ -36,9 +38,9 @@ class Generator:
         self.versions: dict[str, int] = {}
 
     def history(self, length: int) -> list[Op]:
-        ops: list[Op] = [{"op": "q.index"}, {"op": "i.create"}]
+        ops: list[Op] = [{"op": "q.index"}, {"op": "g.index", "index": "turns"}, {"op": "i.create"}]
         families = [
-            (5, self.record), (2, self.index), (4, self.job), (5, self.cell), (2, self.branch), (2, self.transaction), (1, self.read_transaction),
+            (5, self.record), (2, self.index), (4, self.job), (5, self.group), (5, self.cell), (2, self.branch), (2, self.transaction), (1, self.read_transaction),
             (5, self.run), (6, self.state), (3, self.node), (5, self.session),
         ]
         weights, makers = zip(*families)
@@ -138,6 +140,38 @@ class Generator:
         self.jobs.append((slot, f"job-{slot}"))
         worker = f"w-{self.chance.randint(1, 3)}"
         return {"op": "q.next", "slot": slot, "worker": worker, "wait": self.pick(0, 0, 1), "at": f"job-{slot}"}
+
+    def group(self) -> Op:
+        """Of a queue whose jobs are of groups. Its rates give nothing back within a history."""
+        kind = self.pick(*["add"] * 6, *["next"] * 6, *["limit"] * 3, "limits", "groups", "groups", "reset", "index")
+        if kind == "add":
+            if self.often(0.9) or not self.tasks_added:
+                self.tasks_added += 1
+                number = self.tasks_added
+            else:
+                number = self.chance.randint(1, self.tasks_added)
+            fields = {name: value for name, value in self.fields().items() if name != "state"}
+            op: Op = {"op": "g.add", "key": f"task:{number:05}", "fields": fields, "delay": self.pick(0, 0, 0, HOUR_MS)}
+            return op if self.often(0.1) else op | {"group": self.pick(*TENANTS)} | ({"repeat": 1100} if self.often(0.05) else {})
+        if kind == "next":
+            slot = self.slot()
+            self.jobs.append((slot, f"job-{slot}"))
+            order = {"order": self.pick("fair", "score")} if self.often(0.3) else {}
+            return {"op": "g.next", "slot": slot, "worker": f"w-{self.chance.randint(1, 3)}", "at": f"job-{slot}", **order}
+        if kind == "limit":
+            choices: list[tuple[str, Any]] = [
+                ("held", self.pick(0, 1, 2, 3, "none", "default")),
+                ("rate", self.pick([2, HOUR_MS], [3, HOUR_MS, 1], [1, HOUR_MS, 3], "none", "default", "default", [0, HOUR_MS])),
+                ("weight", self.pick(0.5, 1, 3, 3, 0)), ("pause", self.pick(True, False, False)),
+            ]
+            return {"op": "g.limit", **self.scope(), **{name: value for name, value in choices if self.often(0.4)}}
+        if kind == "reset":
+            return {"op": "g.reset", **(self.scope() if self.often(0.8) else {})}
+        # The other index has no groups, and stays as it is.
+        return {"op": f"g.{kind}", **({"index": self.pick("turns", "turns", "due")} if kind == "index" else {})}
+
+    def scope(self) -> Op:
+        return {"scope": self.pick("each", "all")} if self.often(0.4) else {"scope": "group", "group": self.pick(*TENANTS)}
 
     def typed(self) -> Op:
         codec = self.pick("text", "text", "integer", "json", "raw")

@@ -5,6 +5,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import holdfast
@@ -12,12 +13,14 @@ from holdfast import (
     Claim,
     Exchange,
     Filter,
+    Group,
     IndexDefinition,
     Lifetime,
     MemoryState,
     NewEvent,
     Queue,
     QueueConfig,
+    Rate,
     Retries,
     StatefulNode,
     Store,
@@ -37,6 +40,7 @@ KINDS: list[tuple[type[Exception], str]] = [
     (holdfast.MismatchError, "mismatch"),
     (holdfast.EvictedError, "evicted"),
     (holdfast.ServerError, "refused"),
+    (holdfast.NoGroupsError, "refused"),
     (holdfast.LostError, "lost"),
     (holdfast.SessionLostError, "session-lost"),
     (holdfast.ClosedError, "closed"),
@@ -122,6 +126,7 @@ class Driver:
     def __init__(self, url: str) -> None:
         self.store = Store.connect(url)
         self.queue = Queue(self.store, QueueConfig(indexes=["due"], attempts_max=3))
+        self.grouped = Queue(self.store, QueueConfig(indexes=["turns"], lease_ms=HOUR_MS, attempts_max=3, group_by="tenant"))
         self.jobs: dict[int, Any] = {}
         self.sessions: dict[int, Any] = {}
         self.session_ids: dict[str, int] = {}
@@ -214,7 +219,9 @@ class Driver:
         return self.queue.add(op["key"], changes(op["fields"]), op["delay"])
 
     def q_next(self, on: Any, op: dict[str, Any]) -> Any:
-        job = self.queue.next(op["worker"], op["wait"])
+        return self._taken(op, self.queue.next(op["worker"], op["wait"]))
+
+    def _taken(self, op: dict[str, Any], job: Any) -> Any:
         if job is None:
             return None
         self.jobs[op["slot"]] = job
@@ -238,6 +245,56 @@ class Driver:
             case "update":
                 outcome = job.update(exchange(op))
                 return {"applied": outcome.applied, "current": shown_fields(outcome.current)}
+
+    # Groups of jobs
+
+    def g_index(self, on: Any, op: dict[str, Any]) -> Any:
+        return self.grouped.create_index(op["index"], "task:")
+
+    def g_add(self, on: Any, op: dict[str, Any]) -> Any:
+        time.sleep(0.002)
+        group = {"group": data(op["group"]) * op.get("repeat", 1)} if "group" in op else {}
+        return self.grouped.add(op["key"], changes(op["fields"]), op["delay"], **group)
+
+    def g_next(self, on: Any, op: dict[str, Any]) -> Any:
+        if "order" not in op:
+            return self._taken(op, self.grouped.next(op["worker"], 0))
+        jobs = self.grouped.claim(replace(self.grouped.request(op["worker"]), order=op["order"]))
+        return self._taken(op, jobs[0] if jobs else None)
+
+    def _scope(self, op: dict[str, Any]) -> Any:
+        return Group(data(op["group"])) if op["scope"] == "group" else op["scope"]
+
+    def g_limit(self, on: Any, op: dict[str, Any]) -> Any:
+        wanted = {name: op[name] for name in ("held", "weight", "pause") if name in op}
+        if "rate" in op:
+            wanted["rate"] = Rate(*op["rate"]) if isinstance(op["rate"], list) else op["rate"]
+        return self.grouped.limit(self._scope(op), **wanted)
+
+    def g_reset(self, on: Any, op: dict[str, Any]) -> Any:
+        return self.grouped.reset_limits(self._scope(op)) if "scope" in op else self.grouped.reset_limits()
+
+    def _limits(self, limits: Any) -> Any:
+        rate = limits.rate if limits.rate is None or limits.rate == "none" else [limits.rate.takes, limits.rate.per_ms, limits.rate.burst]
+        return {"held": limits.held, "rate": rate, "weight": limits.weight, "pause": limits.pause}
+
+    def g_limits(self, on: Any, op: dict[str, Any]) -> Any:
+        def name(scope: Any) -> str:
+            return f"group {shown(scope.name)}" if isinstance(scope, Group) else scope
+
+        return {name(each.scope): self._limits(each) for each in self.grouped.limits()}
+
+    def g_groups(self, on: Any, op: dict[str, Any]) -> Any:
+        def allowed(at: int | None) -> str:
+            return "not by time" if at is None else "later" if at > 0 else "now"
+
+        return {
+            f"group {shown(group.name)}": {
+                "records": group.records, "held": group.held, "first": group.first_score is not None, "allowed": allowed(group.allowed_at),
+                "limits": self._limits(group.limits),
+            }
+            for group in self.grouped.groups()
+        }  # fmt: skip
 
     # Cells and branches
 

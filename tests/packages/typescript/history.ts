@@ -5,10 +5,10 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   CellStore, ClosedError, ConflictError, Connection, EvictedError, ExactlyOnceState, LostError, MemoryState, MismatchError,
-  NoSessionError, Queue, RecordStore, ReplyError, RunStore, ServerError, SessionLostError, Sessions, StatefulNode, UnavailableError,
+  NoGroupsError, NoSessionError, Queue, RecordStore, ReplyError, RunStore, ServerError, SessionLostError, Sessions, StatefulNode, UnavailableError,
   WrongTypeError, codec,
-  type Asker, type Cell, type CellVersion, type Codec, type CommandWords, type Exchange, type Fields, type Filter, type Held, type Indexed, type Job,
-  type NewEvent, type NodeEntry, type PreparedRequest, type Reply, type RunSnapshot, type Session, type StateBackend, type StateVersion,
+  type Asker, type Cell, type CellVersion, type Codec, type CommandWords, type Exchange, type Fields, type Filter, type GroupLimits, type Held, type Indexed, type Job,
+  type NewEvent, type NodeEntry, type PreparedRequest, type Reply, type RunSnapshot, type Scope, type ScopeLimits, type Session, type StateBackend, type StateVersion,
   type Swap,
 } from '../../../clients/typescript/src/index.js';
 
@@ -21,7 +21,7 @@ const CODECS: Record<string, Codec<any>> = { text: codec.text, integer: codec.in
 /** The kinds of errors. A wrong argument and the server's ERR are one: nothing was changed. */
 const KINDS: readonly (readonly [new (...args: any[]) => Error, string])[] = [
   [WrongTypeError, 'wrong-type'], [ConflictError, 'conflict'], [NoSessionError, 'no-session'], [MismatchError, 'mismatch'],
-  [EvictedError, 'evicted'], [ServerError, 'refused'], [LostError, 'lost'], [SessionLostError, 'session-lost'], [ClosedError, 'closed'],
+  [EvictedError, 'evicted'], [ServerError, 'refused'], [NoGroupsError, 'refused'], [LostError, 'lost'], [SessionLostError, 'session-lost'], [ClosedError, 'closed'],
   [ReplyError, 'reply'], [UnavailableError, 'unavailable'], [RangeError, 'refused'], [TypeError, 'refused'],
 ];
 
@@ -122,6 +122,15 @@ function shownSnapshot(snapshot: RunSnapshot | null): Json {
   };
 }
 
+function scopeOf(op: Op): Scope {
+  return op['scope'] === 'group' ? { group: data(op['group']) } : op['scope'];
+}
+
+function shownLimits({ held, rate, weight, pause }: GroupLimits | ScopeLimits): Json {
+  const numbers = typeof rate === 'object' && rate !== null ? [rate.takes, rate.perMs, rate.burst] : rate ?? null;
+  return { held: held ?? null, rate: numbers, weight: weight ?? null, pause: pause ?? null };
+}
+
 async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
   const found: T[] = [];
   for await (const each of items) found.push(each);
@@ -133,6 +142,7 @@ class Driver {
   readonly #store: On;
   readonly #cells: CellStore;
   readonly #queue: Queue;
+  readonly #grouped: Queue;
   readonly #sessionsOf: Sessions;
   readonly #jobs = new Map<number, Job>();
   readonly #sessions = new Map<number, Session>();
@@ -147,6 +157,7 @@ class Driver {
     const records = new RecordStore(connection);
     this.#store = { asker: connection, records, runs: new RunStore(connection), cells: this.#cells };
     this.#queue = new Queue(records, { indexes: ['due'], attemptsMax: 3 });
+    this.#grouped = new Queue(records, { indexes: ['turns'], leaseMs: HOUR_MS, attemptsMax: 3, groupBy: 'tenant' });
     this.#sessionsOf = new Sessions(connection);
   }
 
@@ -171,6 +182,7 @@ class Driver {
       case 'r': return this.#record(on.records, op);
       case 'i': return this.#index(on.records, op);
       case 'q': return this.#job(op);
+      case 'g': return this.#group(op);
       case 'c':
       case 'b': return this.#cell(on, op);
       case 't': return op['op'] === 't.run' ? this.#transaction(op) : this.#readTransaction(op);
@@ -237,13 +249,7 @@ class Driver {
       case 'q.add':
         await sleep(2); // two jobs of one millisecond come in the order of their keys
         return this.#queue.add(op['key'], changes(op['fields']), op['delay']);
-      case 'q.next': {
-        const job = await this.#queue.next(op['worker'], op['wait']);
-        if (job === null) return null;
-        this.#jobs.set(op['slot'], job);
-        const { run_at: _, ...fields } = shownFields(job.fields);
-        return { key: job.key, token: job.token, fields };
-      }
+      case 'q.next': return this.#taken(op, await this.#queue.next(op['worker'], op['wait']));
       default: {
         const job = this.#jobs.get(op['slot']);
         if (job === undefined) return 'no job';
@@ -261,6 +267,55 @@ class Driver {
           }
         }
       }
+    }
+  }
+
+  #taken(op: Op, job: Job | null): Json {
+    if (job === null) return null;
+    this.#jobs.set(op['slot'], job);
+    const { run_at: _, ...fields } = shownFields(job.fields);
+    return { key: job.key, token: job.token, fields };
+  }
+
+  async #group(op: Op): Promise<Json> {
+    switch (op['op']) {
+      case 'g.index': return this.#grouped.createIndex(op['index'], 'task:');
+      case 'g.add': {
+        await sleep(2);
+        const options = { delayMs: op['delay'], ...(op['group'] === undefined ? {} : { group: Buffer.concat(Array(op['repeat'] ?? 1).fill(data(op['group']))) }) };
+        return this.#grouped.add(op['key'], changes(op['fields']), options);
+      }
+      case 'g.next': {
+        if (op['order'] === undefined) return this.#taken(op, await this.#grouped.next(op['worker'], 0));
+        const [job = null] = await this.#grouped.claim({ ...this.#grouped.request(op['worker']), order: op['order'] });
+        return this.#taken(op, job);
+      }
+      case 'g.limit': {
+        const limits = Object.fromEntries(['held', 'weight', 'pause'].filter((name) => name in op).map((name) => [name, op[name]]));
+        if (Array.isArray(op['rate'])) {
+          const [takes, perMs, burst] = op['rate'];
+          limits['rate'] = burst === undefined ? { takes, perMs } : { takes, perMs, burst };
+        } else if (op['rate'] !== undefined) {
+          limits['rate'] = op['rate'];
+        }
+        return this.#grouped.limit(scopeOf(op), limits);
+      }
+      case 'g.reset': return this.#grouped.resetLimits(op['scope'] === undefined ? undefined : scopeOf(op));
+      case 'g.limits': {
+        const set = await this.#grouped.limits();
+        return Object.fromEntries(set.map((each) => {
+          const name = typeof each.scope === 'object' ? `group ${shown(each.scope.group as string | Buffer)}` : each.scope;
+          return [name, shownLimits(each)];
+        }));
+      }
+      case 'g.groups': {
+        const groups = await all(this.#grouped.groups());
+        return Object.fromEntries(groups.map(({ rawName, records, held, firstScore, allowedAt, limits }) => {
+          const allowed = allowedAt === null ? 'not by time' : allowedAt > 0 ? 'later' : 'now';
+          return [`group ${shown(rawName)}`, { records, held, first: firstScore !== null, allowed, limits: shownLimits(limits) }];
+        }));
+      }
+      default: throw new Error(`no operation ${op['op']}`);
     }
   }
 

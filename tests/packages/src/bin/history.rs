@@ -9,10 +9,10 @@ use std::time::{Duration, SystemTime};
 
 use holdfast_client::redis::{Cmd, Value as Reply};
 use holdfast_client::{
-    Append, Applied, Cell, Claim, Encode, Error, ExactlyOnceState, Exchange, Fate, Fields, Filter, IndexDefinition,
-    Indexed, Job, Json, MemoryState, NewEvent, NodeState, OrderedVersion, PreparedRequest, Query, Queue, QueueConfig,
-    Run, Session, SessionConfig, Snapshot, StateBackend, StateStore, StateVersion, StatefulNode, Store, Swap, Sweep,
-    Transaction, Version,
+    Append, Applied, Bound, Cell, Claim, Encode, Error, ExactlyOnceState, Exchange, Fate, Fields, Filter,
+    IndexDefinition, Indexed, Job, Json, Limits, MemoryState, NewEvent, NodeState, Order, OrderedVersion,
+    PreparedRequest, Query, Queue, QueueConfig, Rate, Run, Scope, Session, SessionConfig, Snapshot, StateBackend,
+    StateStore, StateVersion, StatefulNode, Store, Swap, Sweep, Transaction, Version,
 };
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader, stdin};
@@ -46,6 +46,7 @@ type Result<T = Value> = std::result::Result<T, Failure>;
 struct Driver {
     store: Store,
     queue: Queue,
+    grouped: Queue,
     kept: Arc<tokio::sync::Mutex<Kept>>,
 }
 
@@ -68,7 +69,9 @@ async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let url = std::env::args().nth(1).ok_or("the address of a server is missing")?;
     let store = Store::connect(&url).await?;
     let queue = Queue::new(&store, QueueConfig { attempts_max: Some(3), ..QueueConfig::new(["due"]) });
-    let driver = Driver { store, queue, kept: Arc::default() };
+    let config = QueueConfig { lease: HOUR, attempts_max: Some(3), ..QueueConfig::new(["turns"]) };
+    let grouped = Queue::new(&store, QueueConfig { group_by: Some("tenant".into()), ..config });
+    let driver = Driver { store, queue, grouped, kept: Arc::default() };
     let mut lines = BufReader::new(stdin()).lines();
     while let Some(line) = lines.next_line().await? {
         let op: Value = serde_json::from_str(&line)?;
@@ -125,6 +128,7 @@ impl Driver {
             Some("r") => self.record(on, op).await,
             Some("i") => self.index(op).await,
             Some("q") => self.job(op).await,
+            Some("g") => self.group(op).await,
             Some("c" | "b") => self.cell(on, op).await,
             Some("t") => self.transaction(op).await,
             Some("e") => self.run(on, op).await,
@@ -215,12 +219,7 @@ impl Driver {
             }
             "q.next" => {
                 let wait = millis(&op["wait"]).unwrap_or_default();
-                let Some(job) = self.queue.next(text(op, "worker"), wait).await? else { return Ok(Value::Null) };
-                let mut found = shown_fields(&job.fields);
-                found.as_object_mut().expect("a map").remove("run_at");
-                let result = json!({"key": shown(&job.key), "token": job.token, "fields": found});
-                self.kept.lock().await.jobs.insert(number(op, "slot"), job);
-                Ok(result)
+                Ok(self.taken(op, self.queue.next(text(op, "worker"), wait).await?).await)
             }
             _ => {
                 let job = self.kept.lock().await.jobs.get(&number(op, "slot")).cloned();
@@ -241,6 +240,82 @@ impl Driver {
                 })
             }
         }
+    }
+
+    async fn taken(&self, op: &Value, job: Option<Job>) -> Value {
+        let Some(job) = job else { return Value::Null };
+        let mut found = shown_fields(&job.fields);
+        found.as_object_mut().expect("a map").remove("run_at");
+        let result = json!({"key": shown(&job.key), "token": job.token, "fields": found});
+        self.kept.lock().await.jobs.insert(number(op, "slot"), job);
+        result
+    }
+
+    async fn group(&self, op: &Value) -> Result {
+        let queue = &self.grouped;
+        Ok(match text(op, "op") {
+            "g.index" => done(queue.create_index(text(op, "index"), "task:").await?),
+            "g.add" => {
+                sleep(Duration::from_millis(2)).await;
+                let delay = millis(&op["delay"]).unwrap_or_default();
+                let (key, fields) = (text(op, "key").as_bytes(), fields(&op["fields"]));
+                json!(match op["group"].as_str() {
+                    Some(group) => {
+                        let group = data(group).repeat(op["repeat"].as_u64().unwrap_or(1) as usize);
+                        queue.add_to(group, key, &fields, delay).await?
+                    }
+                    None => queue.add(key, &fields, delay).await?,
+                })
+            }
+            "g.next" => {
+                let worker = text(op, "worker");
+                let job = match op["order"].as_str() {
+                    None => queue.next(worker, Duration::ZERO).await?,
+                    Some("fair") => queue.claim(queue.request(worker).order(Order::Fair)).await?.pop(),
+                    _ => queue.claim(queue.request(worker).order(Order::Score)).await?.pop(),
+                };
+                self.taken(op, job).await
+            }
+            "g.limit" => done(queue.limit(&scope(op), &limits(op)).await?),
+            "g.reset" => {
+                let scope = op["scope"].is_string().then(|| scope(op));
+                done(queue.reset_limits(scope.as_ref()).await?)
+            }
+            "g.limits" => {
+                let entry = |(scope, limits): (Scope, Limits)| {
+                    let name = match scope {
+                        Scope::Group(group) => format!("group {}", shown(&group)),
+                        Scope::Each => "each".to_owned(),
+                        Scope::All => "all".to_owned(),
+                    };
+                    let (held, rate) = (limits.held.map(shown_bound), limits.rate.map(shown_rate));
+                    (name, json!({"held": held, "rate": rate, "weight": limits.weight, "pause": limits.pause}))
+                };
+                Value::Object(queue.limits().await?.into_iter().map(entry).collect())
+            }
+            _ => {
+                let mut found = Map::new();
+                let mut groups = queue.groups()?;
+                while let Some(group) = groups.next().await? {
+                    let allowed = match group.allowed_at {
+                        None => "not by time",
+                        Some(at) if at.is_zero() => "now",
+                        Some(_) => "later",
+                    };
+                    let limits = group.limits;
+                    let limits = json!({
+                        "held": limits.held, "rate": limits.rate.map(|rate| shown_rate(rate.into())),
+                        "weight": limits.weight, "pause": limits.pause,
+                    });
+                    let state = json!({
+                        "records": group.records, "held": group.held, "first": group.first_score.is_some(),
+                        "allowed": allowed, "limits": limits,
+                    });
+                    found.insert(format!("group {}", shown(&group.name)), state);
+                }
+                Value::Object(found)
+            }
+        })
     }
 
     async fn cell(&self, on: &On<'_>, op: &Value) -> Result {
@@ -750,6 +825,54 @@ fn kind(error: &Error) -> &'static str {
         Error::Reply(_) => "reply",
         Error::Unavailable(_) | Error::Unanswered { .. } => "unavailable",
         _ => "refused",
+    }
+}
+
+fn scope(op: &Value) -> Scope {
+    match text(op, "scope") {
+        "group" => Scope::Group(data(text(op, "group"))),
+        "each" => Scope::Each,
+        _ => Scope::All,
+    }
+}
+
+fn limits(op: &Value) -> Limits {
+    let rate = |numbers: &[Value]| {
+        let number = |at: usize| numbers.get(at).and_then(Value::as_u64);
+        let takes = number(0).expect("a rate has takes");
+        let per = Duration::from_millis(number(1).expect("a rate has milliseconds"));
+        Rate { takes, per, burst: number(2).unwrap_or(takes) }
+    };
+    Limits {
+        held: bound(&op["held"], |value| value.as_u64().expect("a number")),
+        rate: bound(&op["rate"], |value| rate(list(value))),
+        weight: op["weight"].as_f64(),
+        pause: op["pause"].as_bool(),
+    }
+}
+
+fn bound<T>(value: &Value, read: impl Fn(&Value) -> T) -> Option<Bound<T>> {
+    match value.as_str() {
+        None if value.is_null() => None,
+        None => Some(Bound::Is(read(value))),
+        Some("none") => Some(Bound::None),
+        Some(_) => Some(Bound::Default),
+    }
+}
+
+fn shown_bound(bound: Bound<u64>) -> Value {
+    match bound {
+        Bound::Is(max) => json!(max),
+        Bound::None => json!("none"),
+        Bound::Default => Value::Null,
+    }
+}
+
+fn shown_rate(bound: Bound<Rate>) -> Value {
+    match bound {
+        Bound::Is(Rate { takes, per, burst }) => json!([takes, per.as_millis() as u64, burst]),
+        Bound::None => json!("none"),
+        Bound::Default => Value::Null,
     }
 }
 
