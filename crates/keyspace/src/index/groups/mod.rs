@@ -5,6 +5,7 @@
 //! behind one lock for each database, which a write takes while it holds its shard's.
 
 mod limits;
+mod names;
 mod queues;
 mod rate;
 mod search;
@@ -102,7 +103,7 @@ impl Groups {
 
     /// Empties the groups of a database. All shards are locked. Returns what is to be freed.
     pub(crate) fn clear(&self, db: usize) -> Option<GroupQueues> {
-        self.queues[db].get().map(|queues| queues.lock().clear(|name| self.own(name)))
+        self.queues[db].get().map(|queues| queues.lock().clear(self.has_rates(), |name| self.own(name)))
     }
 
     /// Exchanges the groups of two databases. All shards are locked.

@@ -5,13 +5,12 @@
 //! search reads, however many records wait in it. A change of one record moves one group between these orders.
 
 use super::limits::{Applied, Limits, Scope, WEIGHT_MAX};
+use super::names::Names;
 use crate::index::item::{Item, by_score};
 use crate::storage::NameId;
 use crate::storage::ranked::Ranked;
-use hashbrown::HashTable;
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeSet, BinaryHeap};
-use std::hash::BuildHasher;
 
 /// A score in an order. It is never NaN or minus zero.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -64,8 +63,7 @@ pub struct Place<'a> {
 pub struct GroupQueues {
     slots: Vec<Option<Box<Group>>>,
     free_slots: BinaryHeap<Reverse<Slot>>,
-    by_name: HashTable<Slot>,
-    hasher: foldhash::fast::RandomState,
+    by_name: Names,
     born: u64,
     pub(super) each: Limits,
     pub(super) all: Limits,
@@ -75,6 +73,8 @@ pub struct GroupQueues {
     pub(super) heads: BTreeSet<(Score, Slot)>,
     /// Groups whose cap is reached, which may give to a claim that holds nothing more, by their turns.
     pub(super) capped: BTreeSet<(Turn, Slot)>,
+    /// The same by their first record that is not held.
+    pub(super) capped_heads: BTreeSet<(Score, Slot)>,
     /// Groups by their first record that is held already. Only with a cap for all groups.
     pub(super) held_heads: BTreeSet<(Score, Slot)>,
     /// Groups that may not give before a time, in nanoseconds.
@@ -85,8 +85,8 @@ pub struct GroupQueues {
     /// Groups without records whose rate is used up until a time.
     forgotten_at: BTreeSet<(u64, Slot)>,
     /// The first records of ready groups are not above this, nor are those of other groups below it, unless a search
-    /// has not met them yet.
-    pub(super) horizon: Score,
+    /// has not met them yet. Of groups whose first records are equal, those up to a slot.
+    pub(super) horizon: (Score, Slot),
     /// The turn of the group that gave last.
     turn: Turn,
     held: u64,
@@ -128,8 +128,8 @@ struct Filed {
     held_head: Score,
     timed_ns: u64,
     forgotten_ns: u64,
+    capped_head: Score,
     is_ready: bool,
-    is_capped: bool,
     is_idle: bool,
     /// It has records that limits keep back.
     is_blocked: bool,
@@ -144,8 +144,8 @@ impl Filed {
         held_head: Score::NONE,
         timed_ns: NEVER,
         forgotten_ns: NEVER,
+        capped_head: Score::NONE,
         is_ready: false,
-        is_capped: false,
         is_idle: false,
         is_blocked: false,
     };
@@ -206,8 +206,8 @@ pub struct Take {
     pub counts: bool,
 }
 
-/// How many groups are filed anew, or forgotten, with one change or search.
-const FILED_AT_ONCE: usize = 64;
+/// How many groups are filed anew, or forgotten, with one change or search. Few in tests, so that there are many steps.
+const FILED_AT_ONCE: usize = if cfg!(test) { 2 } else { 64 };
 const FORGOTTEN_AT_ONCE: usize = 4;
 const FORGOTTEN_BY_WORK: usize = 512;
 /// From here on the clock was set back.
@@ -243,19 +243,19 @@ impl GroupQueues {
         GroupQueues {
             slots: Vec::new(),
             free_slots: BinaryHeap::new(),
-            by_name: HashTable::new(),
-            hasher: foldhash::fast::RandomState::default(),
+            by_name: Names::default(),
             born: 0,
             each,
             all,
             ready: BTreeSet::new(),
             heads: BTreeSet::new(),
             capped: BTreeSet::new(),
+            capped_heads: BTreeSet::new(),
             held_heads: BTreeSet::new(),
             timed: BTreeSet::new(),
             idle: BTreeSet::new(),
             forgotten_at: BTreeSet::new(),
-            horizon: Score(f64::NEG_INFINITY),
+            horizon: (Score(f64::NEG_INFINITY), 0),
             // Above that of a group that never gave.
             turn: 1,
             held: 0,
@@ -317,8 +317,14 @@ impl GroupQueues {
         self.forget_some(FORGOTTEN_BY_WORK);
     }
 
+    /// True when groups are still to be filed before a search finds what they may give.
     pub(super) fn is_filing(&self) -> bool {
-        self.unfiled.is_some()
+        self.unfiled.is_some() || self.allowed_again().is_some()
+    }
+
+    /// A group whose rate allows a take again, and that is not filed so.
+    fn allowed_again(&self) -> Option<Slot> {
+        self.timed.first().filter(|(at_ns, _)| *at_ns <= self.now_ns).map(|(_, slot)| *slot)
     }
 
     pub(super) fn group(&self, slot: Slot) -> &Group {
@@ -345,8 +351,7 @@ impl GroupQueues {
     }
 
     fn find(&self, name: &[u8]) -> Option<Slot> {
-        let hash = self.hasher.hash_one(name);
-        self.by_name.find(hash, |slot| *self.group(*slot).name == *name).copied()
+        self.by_name.find(name, |slot| *self.group(slot).name == *name)
     }
 
     /// The group of that name, a new one if there is none.
@@ -380,10 +385,7 @@ impl GroupQueues {
             filed: Filed::NOWHERE,
         };
         self.slots[slot as usize] = Some(Box::new(group));
-        let hash = self.hasher.hash_one(name);
-        let (slots, hasher) = (&self.slots, &self.hasher);
-        let hash_of = |slot: &Slot| hasher.hash_one(&*slots[*slot as usize].as_ref().expect("it is listed").name);
-        self.by_name.insert_unique(hash, slot, hash_of);
+        self.by_name.add(name, slot);
         slot
     }
 
@@ -478,13 +480,13 @@ impl GroupQueues {
     /// A ready group has nothing before a score: it is not ready for searches up to there.
     pub(super) fn lower_horizon(&mut self, slot: Slot, to: Score) {
         if self.group(slot).filed.is_ready && self.group(slot).filed.head > to {
-            self.horizon = self.horizon.min(to);
+            self.horizon = self.horizon.min((to, Slot::MAX));
             self.file(slot);
         }
     }
 
     /// Where a group belongs.
-    fn place_of(&self, group: &Group) -> Filed {
+    fn place_of(&self, slot: Slot, group: &Group) -> Filed {
         let limits = self.applied(group);
         let head = |queue: &Ranked<Item>| queue.get(0).map_or(Score::NONE, |item| Score(item.0));
         let (free, leased) = (head(&group.free), head(&group.leased));
@@ -500,7 +502,7 @@ impl GroupQueues {
         };
         let may_be_forgotten = is_empty && group.held == 0 && group.reserved == 0 && !group.has_own_limits();
         let is_waited_for = may_be_forgotten && group.until_ns > self.now_ns;
-        let is_ready = head.is_some() && head <= self.horizon;
+        let is_ready = head.is_some() && (head, slot) <= self.horizon;
         // A group whose turn has passed, or that never had one, comes at the end of this round: at the beginning, groups that
         // are always new would keep the others from their turns.
         let is_late = is_ready && !group.filed.is_ready && group.turn < self.turn;
@@ -512,7 +514,7 @@ impl GroupQueues {
             timed_ns: if is_used_up && !limits.is_paused && !is_empty { allowed_ns } else { NEVER },
             forgotten_ns: if is_waited_for { group.until_ns } else { NEVER },
             is_ready,
-            is_capped: gives && is_full && free.is_some(),
+            capped_head: if gives && is_full { free } else { Score::NONE },
             is_blocked: !is_empty && (!gives || is_full && free.is_some()),
             is_idle: may_be_forgotten && !is_waited_for,
         }
@@ -521,7 +523,7 @@ impl GroupQueues {
     /// Moves a group to the orders to which it belongs. It is forgotten if it has nothing left to remember.
     pub(super) fn file(&mut self, slot: Slot) {
         let group = self.group(slot);
-        let (before, after) = (group.filed, self.place_of(group));
+        let (before, after) = (group.filed, self.place_of(slot, group));
         if after.is_idle && (after.turn <= self.turn || self.ready.is_empty()) {
             self.unfile(slot, before);
             return self.forget(slot);
@@ -531,7 +533,7 @@ impl GroupQueues {
             // IMPORTANT: also when a rate is in the way of the first record of a group: claims that wait have to learn when it
             // allows a take.
             self.news.has_earlier |=
-                after.head < before.head || after.timed_ns < before.timed_ns || after.is_capped && !before.is_capped;
+                after.head < before.head || after.timed_ns < before.timed_ns || after.capped_head < before.capped_head;
             self.news.has_room |= before.is_blocked && after.head < before.head;
             let group = self.group_mut(slot);
             (group.filed, group.turn) = (after, after.turn);
@@ -557,7 +559,7 @@ impl GroupQueues {
             }
         };
         by_turn(&mut self.ready, before.is_ready, after.is_ready);
-        by_turn(&mut self.capped, before.is_capped, after.is_capped);
+        by_turn(&mut self.capped, before.capped_head.is_some(), after.capped_head.is_some());
         by_turn(&mut self.idle, before.is_idle, after.is_idle);
         let by_score = |order: &mut BTreeSet<(Score, Slot)>, was: Score, is: Score| {
             if was == is {
@@ -572,6 +574,7 @@ impl GroupQueues {
         };
         by_score(&mut self.heads, before.head, after.head);
         by_score(&mut self.held_heads, before.held_head, after.held_head);
+        by_score(&mut self.capped_heads, before.capped_head, after.capped_head);
         let by_time = |order: &mut BTreeSet<(u64, Slot)>, was: u64, is: u64| {
             if was == is {
                 return;
@@ -590,10 +593,7 @@ impl GroupQueues {
     /// Removes a group that is in no order.
     fn forget(&mut self, slot: Slot) {
         let group = self.slots[slot as usize].take().expect("it was just filed");
-        let hash = self.hasher.hash_one(&*group.name);
-        if let Ok(entry) = self.by_name.find_entry(hash, |other| *other == slot) {
-            entry.remove();
-        }
+        self.by_name.remove(&group.name, slot);
         self.free_slots.push(Reverse(slot));
         while self.slots.last().is_some_and(Option::is_none) {
             self.slots.pop();
@@ -606,9 +606,6 @@ impl GroupQueues {
             let len = self.slots.len();
             self.free_slots.retain(|Reverse(slot)| (*slot as usize) < len);
             self.free_slots.shrink_to_fit();
-            let (slots, hasher) = (&self.slots, &self.hasher);
-            let hash_of = |slot: &Slot| hasher.hash_one(&*slots[*slot as usize].as_ref().expect("it is listed").name);
-            self.by_name.shrink_to(len, hash_of);
         }
     }
 
@@ -678,11 +675,11 @@ impl GroupQueues {
         self.now_ns = self.now_ns.max(now_ns);
     }
 
-    /// Notes the time, and files groups whose rates allow a take again.
+    /// Notes the time, and files some of the groups whose rates allow a take again.
     pub fn pass_time(&mut self, now_ns: u64) {
         self.note_time(now_ns);
-        let now_ns = self.now_ns;
-        while let Some((_, slot)) = self.timed.first().copied().filter(|(at_ns, _)| *at_ns <= now_ns) {
+        for _ in 0..FILED_AT_ONCE {
+            let Some(slot) = self.allowed_again() else { break };
             self.file(slot);
         }
         self.forget_used_up(FORGOTTEN_AT_ONCE);
@@ -861,7 +858,7 @@ impl GroupQueues {
     }
 
     /// Empties all queues. Rates that are used up stay so. Returns what was there, to be freed.
-    pub fn clear(&mut self, own: impl Fn(&[u8]) -> Limits) -> GroupQueues {
+    pub fn clear(&mut self, has_rates: bool, own: impl Fn(&[u8]) -> Limits) -> GroupQueues {
         let empty = GroupQueues {
             all_until_ns: self.all_until_ns,
             now_ns: self.now_ns,
@@ -870,7 +867,8 @@ impl GroupQueues {
             ..GroupQueues::new(self.each, self.all)
         };
         let before = std::mem::replace(self, empty);
-        for group in before.slots.iter().flatten().filter(|group| group.until_ns > before.now_ns) {
+        let slots = if has_rates { &before.slots[..] } else { &[] };
+        for group in slots.iter().flatten().filter(|group| group.until_ns > before.now_ns) {
             self.raise_rate(Scope::Group(&group.name), group.until_ns, &own);
         }
         before
@@ -894,7 +892,8 @@ impl GroupQueues {
         assert_eq!(self.by_name.len(), groups.len());
         assert_eq!(self.ready.len(), count(&|filed| filed.is_ready));
         assert_eq!(self.heads.len(), count(&|filed| filed.head.is_some()));
-        assert_eq!(self.capped.len(), count(&|filed| filed.is_capped));
+        assert_eq!(self.capped.len(), count(&|filed| filed.capped_head.is_some()));
+        assert_eq!(self.capped_heads.len(), self.capped.len());
         assert_eq!(self.held_heads.len(), count(&|filed| filed.held_head.is_some()));
         assert_eq!(self.timed.len(), count(&|filed| filed.timed_ns != NEVER));
         assert_eq!(self.idle.len(), count(&|filed| filed.is_idle));
@@ -903,15 +902,16 @@ impl GroupQueues {
         let mut blocked = Blocked::default();
         for slot in groups {
             let group = self.group(slot);
-            let (is, filed) = (self.place_of(group), group.filed);
+            let (is, filed) = (self.place_of(slot, group), group.filed);
+            let is_capped = filed.capped_head.is_some();
             if filed.is_blocked {
-                match (filed.is_capped, filed.timed_ns != NEVER) {
+                match (is_capped, filed.timed_ns != NEVER) {
                     (true, _) => blocked.by_cap += 1,
                     (false, true) => blocked.by_rate += 1,
                     (false, false) => blocked.by_pause += 1,
                 }
                 let is_paused = self.applied(group).is_paused;
-                assert_eq!(is_paused, !filed.is_capped && filed.timed_ns == NEVER, "{:?}: {filed:?}", group.name);
+                assert_eq!(is_paused, !is_capped && filed.timed_ns == NEVER, "{:?}: {filed:?}", group.name);
             }
             assert!(is == filed || self.is_only_late(filed, is), "{:?}: {filed:?}, not {is:?}", group.name);
         }

@@ -6,8 +6,8 @@ use crate::index::item::{Item, by_score};
 use crate::storage::NameId;
 use crate::storage::ranked::Ranked;
 use crate::types::sorted_set::ScoreRange;
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ops::Bound::{Excluded, Unbounded};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ops::Bound::{Excluded, Included, Unbounded};
 
 /// In which order groups give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +33,8 @@ pub struct GroupSearch {
     turn: Option<(Turn, Slot)>,
     /// By scores: the last head that was looked at, and the next record of each group that was.
     head: Option<(Score, Slot)>,
+    /// The same of groups whose cap is reached, for a claim that holds nothing more.
+    capped_head: Option<(Score, Slot)>,
     /// The last head among the records that are held already.
     held_head: Option<(Score, Slot)>,
     nexts: BTreeMap<(Score, GroupRef), Item>,
@@ -57,8 +59,8 @@ pub enum Found {
     Unfinished,
 }
 
-/// How many groups one step looks at.
-const GROUPS_PER_STEP: usize = 64;
+/// How many groups one step looks at. Few in tests, so that there are many steps.
+const GROUPS_PER_STEP: usize = if cfg!(test) { 2 } else { 64 };
 
 impl GroupSearch {
     pub fn new(order: Order, take: Take, range: ScoreRange) -> GroupSearch {
@@ -71,6 +73,7 @@ impl GroupSearch {
             exhausted: HashSet::new(),
             turn: None,
             head: None,
+            capped_head: None,
             held_head: None,
             nexts: BTreeMap::new(),
         }
@@ -105,7 +108,9 @@ impl GroupSearch {
     }
 
     fn next_in_turn(&mut self, queues: &mut GroupQueues) -> Found {
-        self.raise_horizon(queues);
+        if !self.raise_horizon(queues) {
+            return Found::Unfinished;
+        }
         for _ in 0..GROUPS_PER_STEP {
             if let Some(group) = self.current {
                 if let Some((score, id)) = self.next_of(queues, group) {
@@ -136,20 +141,18 @@ impl GroupSearch {
         ready.into_iter().chain(capped).min()
     }
 
-    /// Groups whose first record is within the range of this search are ready from now on.
-    fn raise_horizon(&self, queues: &mut GroupQueues) {
-        let max = Score(self.range.max.score);
+    /// Groups whose first record is within the range of this search are ready from now on. False while there are more.
+    fn raise_horizon(&self, queues: &mut GroupQueues) -> bool {
+        let max = (Score(self.range.max.score), Slot::MAX);
         if queues.horizon >= max {
-            return;
+            return true;
         }
-        let before = std::mem::replace(&mut queues.horizon, max);
-        let reached: Vec<Slot> = queues
-            .heads
-            .range((Excluded((before, Slot::MAX)), Unbounded))
-            .take_while(|(head, _)| *head <= max)
-            .map(|(_, slot)| *slot)
-            .collect();
-        reached.into_iter().for_each(|slot| queues.file(slot));
+        let above = queues.heads.range((Excluded(queues.horizon), Unbounded)).take_while(|head| **head <= max);
+        let reached: Vec<(Score, Slot)> = above.take(GROUPS_PER_STEP).copied().collect();
+        let more_from = reached.last().copied().filter(|_| reached.len() == GROUPS_PER_STEP);
+        queues.horizon = more_from.unwrap_or(max);
+        reached.into_iter().for_each(|(_, slot)| queues.file(slot));
+        more_from.is_none()
     }
 
     fn next_by_score(&mut self, queues: &mut GroupQueues) -> Found {
@@ -158,23 +161,24 @@ impl GroupSearch {
         {
             self.nexts.insert((Score(item.0), group), item);
         }
-        if self.head.is_none() && !self.take.holds {
-            // A claim that holds nothing more may take from groups whose cap is reached. There are few such claims.
-            for (_, slot) in &queues.capped {
-                let group = queues.reference(*slot);
-                if let Some(item) = self.next_of(queues, group) {
-                    self.nexts.insert((Score(item.0), group), item);
-                }
-            }
-        }
         for _ in 0..GROUPS_PER_STEP {
-            let from = self.head.map_or(Unbounded, Excluded);
-            let head = queues.heads.range((from, Unbounded)).next().copied();
-            let head = head.filter(|(score, _)| self.range.reaches(score.0));
+            let after = |heads: &BTreeSet<(Score, Slot)>, last: Option<(Score, Slot)>| {
+                let head = heads.range((last.map_or(Unbounded, Excluded), Unbounded)).next().copied();
+                head.filter(|(score, _)| self.range.reaches(score.0))
+            };
+            let mut head = after(&queues.heads, self.head);
+            let capped = if self.take.holds { None } else { after(&queues.capped_heads, self.capped_head) };
+            let is_capped = capped.is_some_and(|capped| head.is_none_or(|head| capped < head));
+            if is_capped {
+                head = capped;
+            }
             let next = self.nexts.first_key_value().map(|((score, group), item)| (*score, *group, *item));
             match (head, next) {
                 (Some((score, slot)), next) if next.is_none_or(|(other, ..)| score <= other) => {
-                    self.head = Some((score, slot));
+                    match is_capped {
+                        true => self.capped_head = head,
+                        false => self.head = head,
+                    }
                     let group = queues.reference(slot);
                     if let Some(item) = self.next_of(queues, group) {
                         self.nexts.insert((Score(item.0), group), item);
@@ -253,8 +257,13 @@ impl GroupSearch {
     /// No group has anything for this search.
     fn nothing(&self, queues: &GroupQueues) -> Found {
         let max = Score(self.range.max.score);
-        let mut above = queues.heads.range((max, 0)..).skip_while(|(score, _)| self.range.reaches(score.0));
-        let head = above.next().map_or(f64::INFINITY, |(score, _)| score.0);
+        // IMPORTANT: not by passing over heads of that very score, of which there may be very many.
+        let first = |heads: &BTreeSet<(Score, Slot)>| {
+            let from = if self.range.max.excluded { Included((max, 0)) } else { Excluded((max, Slot::MAX)) };
+            heads.range((from, Unbounded)).next().map_or(f64::INFINITY, |(score, _)| score.0)
+        };
+        let head = first(&queues.heads);
+        let head = if self.take.holds { head } else { head.min(first(&queues.capped_heads)) };
         // Behind records that did not qualify.
         let behind = self.seen.keys().filter_map(|group| queues.met(*group)).flat_map(|group| {
             let first_above = |queue: &Ranked<Item>| queue.find(|item| self.range.reaches(item.0)).map(|item| item.0);

@@ -29,7 +29,11 @@ const TAKE: Take = Take { holds: true, counts: true };
 
 /// Takes the next record as a claim does: it is held from then on, with a lease.
 fn take(queues: &mut GroupQueues, order: Order, now_ns: u64, lease: f64) -> Option<(Vec<u8>, u64)> {
-    let mut search = GroupSearch::new(order, TAKE, up_to((now_ns / MS) as f64));
+    take_as(queues, order, TAKE, now_ns, lease)
+}
+
+fn take_as(queues: &mut GroupQueues, order: Order, claim: Take, now_ns: u64, lease: f64) -> Option<(Vec<u8>, u64)> {
+    let mut search = GroupSearch::new(order, claim, up_to((now_ns / MS) as f64));
     loop {
         match search.next(queues, false, now_ns) {
             Found::Unfinished => {}
@@ -37,10 +41,10 @@ fn take(queues: &mut GroupQueues, order: Order, now_ns: u64, lease: f64) -> Opti
             Found::Record { group, score, id } => {
                 let name = queues.name(group).expect("it was just found").to_vec();
                 let is_held = queues.is_held_at(group, score, id);
-                let take = Take { holds: !is_held, counts: true };
+                let take = Take { holds: claim.holds && !is_held, ..claim };
                 queues.reserve(&name, id, take, now_ns).expect("a search finds what limits allow");
-                let after = (now_ns / MS) as f64 + lease;
-                queues.change(id, place(&name, score, is_held), place(&name, after, true), nothing_of_its_own);
+                let after = place(&name, (now_ns / MS) as f64 + lease, claim.holds);
+                queues.change(id, place(&name, score, is_held), after, nothing_of_its_own);
                 queues.end_take(&name, id);
                 return Some((name, id));
             }
@@ -189,8 +193,8 @@ impl Model {
         self.records.values().filter(|(name, _, is_held)| *is_held && within(name)).count() as u64
     }
 
-    /// The records that may be taken now by a claim that holds them.
-    fn allowed(&self, max: f64, now_ns: u64) -> Vec<u64> {
+    /// The records that may be taken now by a claim, which may hold them.
+    fn allowed(&self, max: f64, holds: bool, now_ns: u64) -> Vec<u64> {
         let all = self.all.applied(&Limits::default());
         let rate_allows = |rate: Option<Rate>, until| rate.is_none_or(|rate| rate.allowed_at(until, now_ns) <= now_ns);
         if all.is_paused || !rate_allows(all.rate, self.all_until) {
@@ -199,7 +203,7 @@ impl Model {
         let is_allowed = |group: &[u8], is_held: bool| {
             let limits = self.limits(group);
             let until = self.untils.get(group).copied().unwrap_or(0);
-            let room = |max: Option<u64>, held: u64| is_held || max.is_none_or(|max| held < max);
+            let room = |max: Option<u64>, held: u64| is_held || !holds || max.is_none_or(|max| held < max);
             !limits.is_paused
                 && rate_allows(limits.rate, until)
                 && room(limits.held, self.held(Some(group)))
@@ -271,13 +275,14 @@ fn random_histories_are_as_in_the_model() {
                 }
                 6 => now_ns += random.below(30) as u64 * MS,
                 7 if random.next().is_multiple_of(10) => {
-                    drop(queues.clear(own));
+                    drop(queues.clear(true, own));
                     model.records.clear();
                 }
                 _ => {
                     let order = *random.pick(&[Order::Fair, Order::Score]);
-                    let allowed = model.allowed((now_ns / MS) as f64, now_ns);
-                    let taken = take(&mut queues, order, now_ns, 10.0);
+                    let holds = !random.next().is_multiple_of(4);
+                    let allowed = model.allowed((now_ns / MS) as f64, holds, now_ns);
+                    let taken = take_as(&mut queues, order, Take { holds, counts: true }, now_ns, 10.0);
                     assert_eq!(taken.is_some(), !allowed.is_empty(), "{order:?}, allowed: {allowed:?}");
                     let Some((group, id)) = taken else { continue };
                     assert!(allowed.contains(&id));
@@ -293,7 +298,7 @@ fn random_histories_are_as_in_the_model() {
                     if let Some(rate) = model.all.applied(&Limits::default()).rate {
                         model.all_until = rate.after_take(model.all_until, now_ns);
                     }
-                    model.records.insert(id, (group, Some((now_ns / MS) as f64 + 10.0), true));
+                    model.records.insert(id, (group, Some((now_ns / MS) as f64 + 10.0), holds));
                 }
             }
             assert_eq!(queues.held(), model.held(None));
