@@ -5,7 +5,7 @@ use super::groups::{GROUP_NAME_MAX, Groups, Place};
 use super::heads::{Head, Heads};
 use crate::effects::DATABASES;
 use crate::storage::Scalar;
-use crate::types::hash::{self, HashRef, Packed};
+use crate::types::hash::{self, HashRef, Packed, Pair};
 use crate::types::{Entry, Object, Shapes};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -34,18 +34,32 @@ pub struct HeldWhere {
     pub values: Vec<Vec<u8>>,
 }
 
-/// Where a record is among the groups of an index.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct GroupPlace {
-    group: SmallVec<[u8; 24]>,
-    score: Option<f64>,
+/// The fields of a record that place it in an index with groups.
+#[derive(Clone)]
+pub(crate) struct Placement {
+    /// Of its field, whatever the others say.
+    score: IndexScore,
+    is_admitted: bool,
     is_held: bool,
+    /// `None` when the name is too long.
+    group: Option<GroupName>,
 }
 
-impl GroupPlace {
+type GroupName = SmallVec<[u8; 24]>;
+
+impl Placement {
+    /// The score of the record in the index.
     #[inline]
-    pub(crate) fn as_place(&self) -> Place<'_> {
-        Place { group: &self.group, score: self.score, is_held: self.is_held }
+    pub(crate) fn index_score(&self) -> IndexScore {
+        if self.is_admitted && self.group.is_some() { self.score } else { IndexScore::ABSENT }
+    }
+
+    /// Where it is among the groups.
+    #[inline]
+    pub(crate) fn place(&self) -> Option<Place<'_>> {
+        let (score, is_held) = (self.index_score().score(), self.is_held);
+        let group = self.group.as_deref()?;
+        (score.is_some() || is_held).then_some(Place { group, score, is_held })
     }
 }
 
@@ -149,51 +163,62 @@ impl Definition {
 
     /// True when a record with these fields is held.
     pub fn holds<'v>(&self, field: impl Fn(&[u8]) -> Option<Scalar<'v>>) -> bool {
-        let Some(held) = &self.held else { return false };
-        let is_listed = |value: &[u8]| held.values.iter().any(|one| one == value);
-        field(&held.field).is_some_and(|value| value.with_bytes(is_listed))
-    }
-
-    /// The group of a record with these fields; `None` when its name is too long.
-    fn group_of<'v>(&self, field: impl Fn(&[u8]) -> Option<Scalar<'v>>) -> Option<SmallVec<[u8; 24]>> {
-        let value = self.group.as_ref().and_then(|group| field(group));
-        let name = value.map_or(SmallVec::new(), |value| value.with_bytes(SmallVec::from_slice));
-        (name.len() <= GROUP_NAME_MAX).then_some(name)
+        self.held.as_ref().is_some_and(|held| held.holds(field(&held.field)))
     }
 
     /// True when the group's field of a record is no name of a group.
     #[inline]
     fn refuses_group<'v>(&self, field: impl Fn(&[u8]) -> Option<Scalar<'v>>) -> bool {
         let Some(group) = &self.group else { return false };
-        field(group).is_some_and(|value| value.with_bytes(|name| name.len() > GROUP_NAME_MAX))
+        group_name(field(group)).is_none()
     }
 
     /// The group of a record; `None` when it has none in this index.
     pub fn group(&self, hash: HashRef<'_>) -> Option<Vec<u8>> {
-        self.group_of(|field| hash.get(field)).map(|name| name.to_vec())
+        group_name(self.group.as_ref().and_then(|group| hash.get(group))).map(|name| name.to_vec())
     }
 
-    fn place<'v>(&self, field: impl Fn(&[u8]) -> Option<Scalar<'v>>) -> Option<GroupPlace> {
-        let score = self.index_score(&field).score();
-        let is_held = self.holds(&field);
-        if score.is_none() && !is_held {
-            return None;
-        }
-        Some(GroupPlace { group: self.group_of(field)?, score, is_held })
-    }
-
-    /// Where an entry is among the groups, including expired fields that are not removed yet.
-    pub(crate) fn place_of_entry(&self, entry: &Entry, shapes: &Shapes) -> Option<GroupPlace> {
-        match entry.kind() {
-            hash::PACKED => {
-                let packed = Packed::new(entry.body(), shapes);
-                self.place(|field| packed.get(field))
-            }
+    /// What places an entry, including expired fields that are not removed yet.
+    pub(crate) fn placement(&self, entry: &Entry, shapes: &Shapes) -> Placement {
+        let condition = self.condition.as_ref().map(|condition| &*condition.field);
+        let held = self.held.as_ref().map(|held| &*held.field);
+        // Often both are the state.
+        let other = held.filter(|held| Some(*held) != condition);
+        let fields = [Some(&*self.field), condition, self.group.as_deref(), other];
+        let [score, of_condition, group, of_held] = match entry.kind() {
+            hash::PACKED => Packed::new(entry.body(), shapes).get_each(fields),
             _ => match entry.object() {
-                Some(Object::Hash(table)) => self.place(|field| HashRef::Table(table, 0).get(field)),
-                _ => None,
+                Some(Object::Hash(table)) => fields.map(|field| HashRef::Table(table, 0).get(field?)),
+                _ => [None; 4],
             },
+        };
+        let of_held = if other.is_some() { of_held } else { of_condition };
+        Placement {
+            score: score.map_or(IndexScore::ABSENT, IndexScore::of_field),
+            is_admitted: self.condition.as_ref().is_none_or(|condition| condition.admits(of_condition)),
+            is_held: self.held.as_ref().is_some_and(|held| held.holds(of_held)),
+            group: group_name(group),
         }
+    }
+
+    /// What places an entry after these fields were set.
+    pub(crate) fn placement_after_set(&self, mut before: Placement, fields: &[Pair<'_>]) -> Placement {
+        for (field, value) in fields {
+            let value = Some(Scalar::of(value));
+            if *field == self.field {
+                before.score = value.map_or(IndexScore::ABSENT, IndexScore::of_field);
+            }
+            if let Some(condition) = self.condition.as_ref().filter(|condition| condition.field == *field) {
+                before.is_admitted = condition.admits(value);
+            }
+            if let Some(held) = self.held.as_ref().filter(|held| held.field == *field) {
+                before.is_held = held.holds(value);
+            }
+            if self.group.as_deref() == Some(*field) {
+                before.group = group_name(value);
+            }
+        }
+        before
     }
 
     /// The score of a record; `None` when it is not in the index.
@@ -226,6 +251,20 @@ impl Definition {
                 _ => IndexScore::ABSENT,
             },
         }
+    }
+}
+
+/// The name of a group from its field; `None` when it is too long.
+#[inline]
+fn group_name(value: Option<Scalar<'_>>) -> Option<GroupName> {
+    let name = value.map_or(SmallVec::new(), |value| value.with_bytes(SmallVec::from_slice));
+    (name.len() <= GROUP_NAME_MAX).then_some(name)
+}
+
+impl HeldWhere {
+    #[inline]
+    fn holds(&self, value: Option<Scalar<'_>>) -> bool {
+        value.is_some_and(|value| value.with_bytes(|value| self.values.iter().any(|one| one == value)))
     }
 }
 

@@ -5,7 +5,8 @@
 //! updates the index under the lock it holds anyway. A part has the score and name id of each record, 16 bytes in a
 //! B+tree; the name itself is in the table of keys, and is looked up where scores are equal.
 
-use super::definition::{GroupPlace, INDEXES_MAX, Index, IndexScore, Indexes};
+use super::definition::{INDEXES_MAX, Index, IndexScore, Indexes, Placement};
+use super::groups;
 use super::heads::Head;
 use super::item::{Item, by_score};
 use crate::storage::prefetch::{prefetch, prefetch_at};
@@ -27,9 +28,8 @@ pub(crate) struct IndexMask(u64);
 /// and moved as a whole stalls the CPU (store forwarding fails).
 pub(crate) type IndexScores = SmallVec<[IndexScore; 4]>;
 
-/// Where one record is among the groups of indexes that have some: the position of the index, and the place if it has
-/// one.
-pub(crate) type GroupPlaces = SmallVec<[(usize, Option<GroupPlace>); 1]>;
+/// What places one record in the indexes with groups that cover it, by their positions.
+pub(crate) type Placements = SmallVec<[(usize, Placement); 1]>;
 
 impl IndexMask {
     pub(crate) const EMPTY: IndexMask = IndexMask(0);
@@ -45,8 +45,8 @@ impl IndexMask {
     }
 
     #[inline]
-    fn and(self, other: IndexMask) -> IndexMask {
-        IndexMask(self.0 & other.0)
+    fn has(self, at: usize) -> bool {
+        self.0 >> at & 1 == 1
     }
 
     #[inline]
@@ -89,14 +89,15 @@ impl Default for Place {
 
 impl Place {
     /// Moves a record among the groups of an index. They know records of all shards, so an id has its shard there.
-    fn change_group(self, index: &Index, id: NameId, before: Option<&GroupPlace>, after: Option<&GroupPlace>) {
+    fn change_group(
+        self,
+        index: &Index,
+        id: NameId,
+        before: Option<groups::Place<'_>>,
+        after: Option<groups::Place<'_>>,
+    ) {
         let id = NameHash::with_shard(id, usize::from(self.shard));
-        index.groups.change(
-            usize::from(self.db),
-            id,
-            before.map(GroupPlace::as_place),
-            after.map(GroupPlace::as_place),
-        );
+        index.groups.change(usize::from(self.db), id, before, after);
     }
 
     /// Publishes the head of a part; with `lowered`, searches that have read the old head are informed.
@@ -301,20 +302,42 @@ impl IndexParts {
         self.parts.get(index).is_none_or(|part| part.not_numeric.is_empty())
     }
 
-    /// The scores of an entry in indexes that cover it.
+    /// The scores of an entry in indexes that cover it, and what places it in those with groups.
     #[inline]
-    pub(crate) fn scores(&self, mask: IndexMask, entry: &Entry, shapes: &Shapes, out: &mut IndexScores) {
+    pub(crate) fn scores(
+        &self,
+        mask: IndexMask,
+        entry: &Entry,
+        shapes: &Shapes,
+        out: &mut IndexScores,
+        placed: &mut Placements,
+    ) {
         for at in mask.iter() {
-            out.push(self.indexes.0[at].definition.score_of_entry(entry, shapes));
+            let definition = &self.indexes.0[at].definition;
+            out.push(match self.grouped.has(at) {
+                true => put_placement(placed, at, definition.placement(entry, shapes)),
+                false => definition.score_of_entry(entry, shapes),
+            });
         }
     }
 
     /// The scores of an entry that is about to change, as far as they are needed: a part that will be rewritten does
     /// not need the old position.
     #[inline]
-    pub(crate) fn scores_before_change(&self, mask: IndexMask, entry: &Entry, shapes: &Shapes, out: &mut IndexScores) {
+    pub(crate) fn scores_before_change(
+        &self,
+        mask: IndexMask,
+        entry: &Entry,
+        shapes: &Shapes,
+        out: &mut IndexScores,
+        placed: &mut Placements,
+    ) {
         for at in mask.iter() {
             let index = &self.indexes.0[at];
+            if self.grouped.has(at) {
+                out.push(put_placement(placed, at, index.definition.placement(entry, shapes)));
+                continue;
+            }
             let is_rewritten = self.parts.get(at).is_some_and(IndexPart::will_be_rewritten) && index.is_built();
             out.push(match is_rewritten {
                 true => IndexScore::UNKNOWN,
@@ -323,22 +346,26 @@ impl IndexParts {
         }
     }
 
-    /// The scores of an entry whose `fields` have just been set: where one of them is the indexed field, the entry is
-    /// not read.
+    /// The scores of an entry whose `fields` have just been set: where one of them is the indexed field, or the index has
+    /// groups and the entry was read before, it is not read again.
     #[inline]
     pub(crate) fn scores_after_set(
         &self,
         mask: IndexMask,
         fields: &[Pair<'_>],
-        entry: &Entry,
-        shapes: &Shapes,
+        (entry, shapes): (&Entry, &Shapes),
         out: &mut IndexScores,
+        (was_placed, placed): (&Placements, &mut Placements),
     ) {
         for at in mask.iter() {
             let definition = &self.indexes.0[at].definition;
+            if self.grouped.has(at) {
+                let before = was_placed[placed.len()].1.clone();
+                out.push(put_placement(placed, at, definition.placement_after_set(before, fields)));
+                continue;
+            }
             let set = match definition.condition {
-                // The name of its group may keep a record out.
-                None if definition.group.is_none() => fields.iter().rev().find(|(field, _)| *field == definition.field),
+                None => fields.iter().rev().find(|(field, _)| *field == definition.field),
                 _ => None,
             };
             out.push(match set {
@@ -352,43 +379,28 @@ impl IndexParts {
     /// `from` on that are added together.
     pub(crate) fn add_to_unfilled(&mut self, table: &Table, entry: &Entry, shapes: &Shapes, from: u32) {
         let mask = IndexMask::of(self.covering(entry.name()).iter().filter(|at| !self.indexes.0[*at].is_built()));
-        let mut scores = IndexScores::new();
-        self.scores(mask, entry, shapes, &mut scores);
+        let (mut scores, mut placed) = (IndexScores::new(), Placements::new());
+        self.scores(mask, entry, shapes, &mut scores, &mut placed);
         let id = table.id_of(NameHash::of(entry.name()), entry.name());
         self.add_record(table, entry.name(), id, mask, &scores);
-        for at in mask.and(self.grouped).iter() {
-            let index = &self.indexes.0[at];
+        for (at, placement) in &placed {
+            let index = &self.indexes.0[*at];
             if index.is_filled_up_to(usize::from(self.place.shard), u64::from(from)) {
-                let place = index.definition.place_of_entry(entry, shapes);
-                self.place.change_group(index, id, None, place.as_ref());
+                self.place.change_group(index, id, None, placement.place());
             }
         }
     }
 
-    /// True when a record of these indexes may be in a group.
+    /// Moves a record among the groups of those indexes that have counted it, by the position of its name. A record that is
+    /// added was nowhere, one that is removed will be nowhere.
     #[inline]
-    pub(crate) fn has_groups(&self, mask: IndexMask) -> bool {
-        !mask.and(self.grouped).is_empty()
-    }
-
-    /// Where an entry is among the groups of those indexes that have counted it.
-    pub(crate) fn group_places(&self, mask: IndexMask, entry: &Entry, shapes: &Shapes) -> GroupPlaces {
-        let position = NameHash::of(entry.name()).position();
-        let counted = mask.and(self.grouped).iter().filter(|at| {
-            let index = &self.indexes.0[*at];
-            index.is_filled(usize::from(self.place.shard), position)
-        });
-        counted.map(|at| (at, self.indexes.0[at].definition.place_of_entry(entry, shapes))).collect()
-    }
-
-    /// Moves a record among groups. A record that is added was nowhere, one that is removed will be nowhere.
-    pub(crate) fn move_in_groups(&self, id: NameId, before: &GroupPlaces, after: &GroupPlaces) {
+    pub(crate) fn move_in_groups(&self, id: NameId, position: u32, before: &Placements, after: &Placements) {
         let most = if before.len() > after.len() { before } else { after };
         for (number, (at, _)) in most.iter().enumerate() {
-            let place = |places: &GroupPlaces| places.get(number).and_then(|(_, place)| place.clone());
-            let (before, after) = (place(before), place(after));
-            if before != after {
-                self.place.change_group(&self.indexes.0[*at], id, before.as_ref(), after.as_ref());
+            let (before, after) = (place_of(before, number), place_of(after, number));
+            let index = &self.indexes.0[*at];
+            if before != after && index.is_filled(usize::from(self.place.shard), position) {
+                self.place.change_group(index, id, before, after);
             }
         }
     }
@@ -461,8 +473,8 @@ impl IndexParts {
         for entry in table.iter().filter(|entry| definition.covers(entry.name())) {
             let id = table.id_of(NameHash::of(entry.name()), entry.name());
             if definition.has_queues() {
-                let place = definition.place_of_entry(entry, shapes);
-                self.place.change_group(&self.indexes.0[index], id, None, place.as_ref());
+                let placement = definition.placement(entry, shapes);
+                self.place.change_group(&self.indexes.0[index], id, None, placement.place());
             }
             let index_score = definition.score_of_entry(entry, shapes);
             if index_score.is_not_numeric() {
@@ -487,6 +499,19 @@ impl IndexParts {
     pub(crate) fn heap_bytes(&self) -> usize {
         self.parts.iter().map(IndexPart::heap_bytes).sum()
     }
+}
+
+#[inline]
+fn place_of(placed: &Placements, number: usize) -> Option<groups::Place<'_>> {
+    placed.get(number)?.1.place()
+}
+
+/// Adds what places a record in an index, and returns its score there.
+#[inline]
+fn put_placement(placed: &mut Placements, at: usize, placement: Placement) -> IndexScore {
+    let score = placement.index_score();
+    placed.push((at, placement));
+    score
 }
 
 /// The most pending changes of a part: applied by rewriting its tree, and by searching for records. With fewer, leaves

@@ -4,7 +4,7 @@ use super::detached::DetachedValue;
 use crate::digest::Digest;
 use crate::index::Indexes;
 use crate::index::item::{Item, by_score};
-use crate::index::parts::{GroupPlaces, IndexMask, IndexPart, IndexParts, IndexScores, Place};
+use crate::index::parts::{IndexMask, IndexPart, IndexParts, IndexScores, Place, Placements};
 use crate::storage::ranked::Ranked;
 use crate::storage::size_class::DEADLINE_BYTES;
 use crate::storage::{Key, NameHash, NameId};
@@ -576,19 +576,20 @@ impl Db {
         let entry = self.table.get_mut(key.hash, key.name)?;
         let before = Listed::of(entry);
         let (mut was, mut is) = (IndexScores::new(), IndexScores::new());
-        self.parts.scores_before_change(mask, entry, &self.shapes, &mut was);
-        let has_groups = self.parts.has_groups(mask);
-        let was_in = if has_groups { self.parts.group_places(mask, entry, &self.shapes) } else { GroupPlaces::new() };
+        let (mut was_placed, mut is_placed) = (Placements::new(), Placements::new());
+        self.parts.scores_before_change(mask, entry, &self.shapes, &mut was, &mut was_placed);
         let result = change(entry, &mut self.shapes);
         match fields {
-            RecordFields::Set(fields) => self.parts.scores_after_set(mask, fields, entry, &self.shapes, &mut is),
-            _ => self.parts.scores(mask, entry, &self.shapes, &mut is),
+            RecordFields::Set(fields) => {
+                let placed = (&was_placed, &mut is_placed);
+                self.parts.scores_after_set(mask, fields, (entry, &self.shapes), &mut is, placed);
+            }
+            _ => self.parts.scores(mask, entry, &self.shapes, &mut is, &mut is_placed),
         }
-        let is_in = if has_groups { self.parts.group_places(mask, entry, &self.shapes) } else { GroupPlaces::new() };
         let after = Listed::of(entry);
         let id = self.table.id_of(key.hash, key.name);
-        if has_groups {
-            self.parts.move_in_groups(id, &was_in, &is_in);
+        if !was_placed.is_empty() {
+            self.parts.move_in_groups(id, key.hash.position(), &was_placed, &is_placed);
         }
         self.parts.move_record(&self.table, key.name, id, mask, (&was, &is));
         if before != after {
@@ -644,14 +645,13 @@ impl Db {
         entry.touch(self.used_at);
         let entry = &*self.table.insert(key.hash, entry);
         let (mask, mut scores) = (self.parts.covering(key.name), IndexScores::new());
+        let mut placed = Placements::new();
         if !mask.is_empty() {
-            self.parts.scores(mask, entry, &self.shapes, &mut scores);
+            self.parts.scores(mask, entry, &self.shapes, &mut scores, &mut placed);
         }
-        let has_groups = self.parts.has_groups(mask);
-        let is_in = if has_groups { self.parts.group_places(mask, entry, &self.shapes) } else { GroupPlaces::new() };
         let id = self.table.id_of(key.hash, key.name);
-        if has_groups {
-            self.parts.move_in_groups(id, &GroupPlaces::new(), &is_in);
+        if !placed.is_empty() {
+            self.parts.move_in_groups(id, key.hash.position(), &Placements::new(), &placed);
         }
         if !mask.is_empty() {
             self.parts.add_record(&self.table, key.name, id, mask, &scores);
@@ -664,12 +664,10 @@ impl Db {
         let id = self.table.id_of(key.hash, key.name);
         let mask = self.parts.covering(key.name);
         if !mask.is_empty() {
-            let mut scores = IndexScores::new();
-            let entry = self.table.get(key.hash, key.name)?;
-            self.parts.scores(mask, entry, &self.shapes, &mut scores);
-            if self.parts.has_groups(mask) {
-                let was_in = self.parts.group_places(mask, entry, &self.shapes);
-                self.parts.move_in_groups(id, &was_in, &GroupPlaces::new());
+            let (mut scores, mut placed) = (IndexScores::new(), Placements::new());
+            self.parts.scores(mask, self.table.get(key.hash, key.name)?, &self.shapes, &mut scores, &mut placed);
+            if !placed.is_empty() {
+                self.parts.move_in_groups(id, key.hash.position(), &placed, &Placements::new());
             }
             self.parts.remove_record(&self.table, key.name, id, mask, &scores);
         }

@@ -121,6 +121,12 @@ impl<T: Copy> Ranked<T> {
         }
     }
 
+    /// The first item.
+    #[inline]
+    pub fn first(&self) -> Option<T> {
+        self.root.first()
+    }
+
     /// The item of a rank.
     pub fn get(&self, rank: usize) -> Option<T> {
         if rank >= self.len() {
@@ -294,6 +300,10 @@ impl<T: Copy> Node<T> {
                     InsertAt::Middle => items.partition_point(before),
                     InsertAt::Last => items.len(),
                 };
+                if items.len() == items.capacity() {
+                    // Less than doubled: there are many small trees.
+                    items.reserve_exact((items.len() / 2).clamp(1, NODE_MAX - items.len()));
+                }
                 items.insert(at, item);
             }
             Node::Inner(inner) => {

@@ -116,7 +116,6 @@ pub(super) struct Group {
     reserved: u32,
     /// The state of its rate.
     until_ns: u64,
-    turn: Turn,
     filed: Filed,
 }
 
@@ -126,9 +125,10 @@ struct Filed {
     turn: Turn,
     head: Score,
     held_head: Score,
-    timed_ns: u64,
-    forgotten_ns: u64,
     capped_head: Score,
+    /// When its rate allows a take again: to give records, or to be forgotten if it has none.
+    allowed_ns: u64,
+    is_empty: bool,
     is_ready: bool,
     is_idle: bool,
     /// It has records that limits keep back.
@@ -138,13 +138,23 @@ struct Filed {
 const NEVER: u64 = u64::MAX;
 
 impl Filed {
+    /// When it may give records again.
+    fn timed_ns(&self) -> u64 {
+        if self.is_empty { NEVER } else { self.allowed_ns }
+    }
+
+    /// When it may be forgotten.
+    fn forgotten_ns(&self) -> u64 {
+        if self.is_empty { self.allowed_ns } else { NEVER }
+    }
+
     const NOWHERE: Filed = Filed {
         turn: 0,
         head: Score::NONE,
         held_head: Score::NONE,
-        timed_ns: NEVER,
-        forgotten_ns: NEVER,
         capped_head: Score::NONE,
+        allowed_ns: NEVER,
+        is_empty: true,
         is_ready: false,
         is_idle: false,
         is_blocked: false,
@@ -215,6 +225,12 @@ const STEP_BACK_NS: u64 = 1_000_000_000;
 /// Tables keep at most this many times the memory that they need.
 const SPARE: usize = 4;
 
+/// The first record that is not held, the first that is, and how many are held and reserved.
+type Front = (Option<Item>, Option<Item>, u64, u32);
+
+/// There may be very many groups.
+const _: () = assert!(size_of::<Group>() <= 152);
+
 #[inline]
 fn comes_before(one: &Item, other: &Item) -> bool {
     by_score(one.0, other.0).then_with(|| one.1.cmp(&other.1)) == Ordering::Less
@@ -231,6 +247,12 @@ impl Group {
 
     fn size(&self) -> u64 {
         self.held.max((self.free.len() + self.leased.len()) as u64)
+    }
+
+    /// All on which its place in the orders depends.
+    #[inline]
+    fn front(&self) -> Front {
+        (self.free.first(), self.leased.first(), self.held, self.reserved)
     }
 
     fn has_own_limits(&self) -> bool {
@@ -381,7 +403,6 @@ impl GroupQueues {
             held: 0,
             reserved: 0,
             until_ns: 0,
-            turn: 0,
             filed: Filed::NOWHERE,
         };
         self.slots[slot as usize] = Some(Box::new(group));
@@ -405,20 +426,23 @@ impl GroupQueues {
         match (before, after) {
             (Some(from), Some(to)) if from.group == to.group => {
                 let slot = self.find(from.group).expect("a group has the records that are in it");
+                let front = self.group(slot).front();
                 self.take_out(slot, id, from);
                 self.put_in(slot, id, to);
-                self.file(slot);
+                self.file_if_changed(slot, front);
             }
             _ => {
                 if let Some(from) = before {
                     let slot = self.find(from.group).expect("a group has the records that are in it");
+                    let front = self.group(slot).front();
                     self.take_out(slot, id, from);
-                    self.file(slot);
+                    self.file_if_changed(slot, front);
                 }
                 if let Some(to) = after {
                     let slot = self.find_or_add(to.group, &own);
+                    let front = self.group(slot).front();
                     self.put_in(slot, id, to);
-                    self.file(slot);
+                    self.file_if_changed(slot, front);
                 }
             }
         }
@@ -485,10 +509,10 @@ impl GroupQueues {
         }
     }
 
-    /// Where a group belongs.
-    fn place_of(&self, slot: Slot, group: &Group) -> Filed {
+    /// Where a group belongs whose turn is this.
+    fn place_of(&self, slot: Slot, group: &Group, turn: Turn) -> Filed {
         let limits = self.applied(group);
-        let head = |queue: &Ranked<Item>| queue.get(0).map_or(Score::NONE, |item| Score(item.0));
+        let head = |queue: &Ranked<Item>| queue.first().map_or(Score::NONE, |item| Score(item.0));
         let (free, leased) = (head(&group.free), head(&group.leased));
         let is_full = is_full(&limits, group);
         let is_empty = group.is_empty();
@@ -505,14 +529,18 @@ impl GroupQueues {
         let is_ready = head.is_some() && (head, slot) <= self.horizon;
         // A group whose turn has passed, or that never had one, comes at the end of this round: at the beginning, groups that
         // are always new would keep the others from their turns.
-        let is_late = is_ready && !group.filed.is_ready && group.turn < self.turn;
-        let turn = if is_late { self.turn + stride(limits.weight) - 1 } else { group.turn };
+        let is_late = is_ready && !group.filed.is_ready && turn < self.turn;
+        let turn = if is_late { self.turn + stride(limits.weight) - 1 } else { turn };
         Filed {
             turn,
             head,
             held_head: if gives && self.all.applied(&Limits::default()).held.is_some() { leased } else { Score::NONE },
-            timed_ns: if is_used_up && !limits.is_paused && !is_empty { allowed_ns } else { NEVER },
-            forgotten_ns: if is_waited_for { group.until_ns } else { NEVER },
+            allowed_ns: match is_empty {
+                true if is_waited_for => group.until_ns,
+                false if is_used_up && !limits.is_paused => allowed_ns,
+                _ => NEVER,
+            },
+            is_empty,
             is_ready,
             capped_head: if gives && is_full { free } else { Score::NONE },
             is_blocked: !is_empty && (!gives || is_full && free.is_some()),
@@ -520,10 +548,23 @@ impl GroupQueues {
         }
     }
 
+    /// Files a group whose records have changed. Most changes are behind its first record.
+    #[inline]
+    fn file_if_changed(&mut self, slot: Slot, front: Front) {
+        if self.group(slot).front() != front {
+            self.file(slot);
+        }
+    }
+
     /// Moves a group to the orders to which it belongs. It is forgotten if it has nothing left to remember.
     pub(super) fn file(&mut self, slot: Slot) {
+        self.file_at(slot, self.group(slot).filed.turn);
+    }
+
+    /// The same for a group that has another turn now.
+    fn file_at(&mut self, slot: Slot, turn: Turn) {
         let group = self.group(slot);
-        let (before, after) = (group.filed, self.place_of(slot, group));
+        let (before, after) = (group.filed, self.place_of(slot, group, turn));
         if after.is_idle && (after.turn <= self.turn || self.ready.is_empty()) {
             self.unfile(slot, before);
             return self.forget(slot);
@@ -532,11 +573,11 @@ impl GroupQueues {
             self.unfile_changed(slot, before, after);
             // IMPORTANT: also when a rate is in the way of the first record of a group: claims that wait have to learn when it
             // allows a take.
-            self.news.has_earlier |=
-                after.head < before.head || after.timed_ns < before.timed_ns || after.capped_head < before.capped_head;
+            self.news.has_earlier |= after.head < before.head
+                || after.timed_ns() < before.timed_ns()
+                || after.capped_head < before.capped_head;
             self.news.has_room |= before.is_blocked && after.head < before.head;
-            let group = self.group_mut(slot);
-            (group.filed, group.turn) = (after, after.turn);
+            self.group_mut(slot).filed = after;
         }
     }
 
@@ -586,8 +627,8 @@ impl GroupQueues {
                 order.insert((is, slot));
             }
         };
-        by_time(&mut self.timed, before.timed_ns, after.timed_ns);
-        by_time(&mut self.forgotten_at, before.forgotten_ns, after.forgotten_ns);
+        by_time(&mut self.timed, before.timed_ns(), after.timed_ns());
+        by_time(&mut self.forgotten_at, before.forgotten_ns(), after.forgotten_ns());
     }
 
     /// Removes a group that is in no order.
@@ -758,16 +799,15 @@ impl GroupQueues {
         if let Some(until_ns) = taken.group_until_ns {
             group.until_ns = until_ns;
         }
-        let served = group.turn.max(turn);
-        if take.counts {
-            group.turn = served + stride(limits.weight);
-        }
+        let own_turn = group.filed.turn;
+        let served = own_turn.max(turn);
+        let next_turn = if take.counts { served + stride(limits.weight) } else { own_turn };
         if take.holds {
             group.reserved += 1;
             self.reserved.push((slot, id));
         }
         self.turn = turn.max(served.min(self.lowest_turn().unwrap_or(served)));
-        self.file(slot);
+        self.file_at(slot, next_turn);
         Some(taken)
     }
 
@@ -837,7 +877,7 @@ impl GroupQueues {
 
     fn state_of<'g>(&self, group: &'g Group) -> GroupState<'g> {
         let limits = self.applied(group);
-        let first = |queue: &Ranked<Item>| queue.get(0).map_or(f64::INFINITY, |item| item.0);
+        let first = |queue: &Ranked<Item>| queue.first().map_or(f64::INFINITY, |item| item.0);
         let first_score = Some(first(&group.free).min(first(&group.leased))).filter(|score| *score < f64::INFINITY);
         let allowed_ns = limits.rate.map_or(0, |rate| rate.allowed_at(group.until_ns, self.now_ns));
         let is_allowed = allowed_ns <= self.now_ns;
@@ -895,23 +935,23 @@ impl GroupQueues {
         assert_eq!(self.capped.len(), count(&|filed| filed.capped_head.is_some()));
         assert_eq!(self.capped_heads.len(), self.capped.len());
         assert_eq!(self.held_heads.len(), count(&|filed| filed.held_head.is_some()));
-        assert_eq!(self.timed.len(), count(&|filed| filed.timed_ns != NEVER));
+        assert_eq!(self.timed.len(), count(&|filed| filed.timed_ns() != NEVER));
         assert_eq!(self.idle.len(), count(&|filed| filed.is_idle));
         assert_eq!(self.blocked, count(&|filed| filed.is_blocked));
         assert!(self.reserved.is_empty());
         let mut blocked = Blocked::default();
         for slot in groups {
             let group = self.group(slot);
-            let (is, filed) = (self.place_of(slot, group), group.filed);
+            let (is, filed) = (self.place_of(slot, group, group.filed.turn), group.filed);
             let is_capped = filed.capped_head.is_some();
             if filed.is_blocked {
-                match (is_capped, filed.timed_ns != NEVER) {
+                match (is_capped, filed.timed_ns() != NEVER) {
                     (true, _) => blocked.by_cap += 1,
                     (false, true) => blocked.by_rate += 1,
                     (false, false) => blocked.by_pause += 1,
                 }
                 let is_paused = self.applied(group).is_paused;
-                assert_eq!(is_paused, !is_capped && filed.timed_ns == NEVER, "{:?}: {filed:?}", group.name);
+                assert_eq!(is_paused, !is_capped && filed.timed_ns() == NEVER, "{:?}: {filed:?}", group.name);
             }
             assert!(is == filed || self.is_only_late(filed, is), "{:?}: {filed:?}, not {is:?}", group.name);
         }
@@ -920,11 +960,11 @@ impl GroupQueues {
 
     /// The time of a rate that was lowered moves on, until it comes.
     fn is_only_late(&self, filed: Filed, is: Filed) -> bool {
-        let is_timed = filed.timed_ns != NEVER && is.timed_ns != NEVER;
+        let is_timed = filed.timed_ns() != NEVER && is.timed_ns() != NEVER;
         Filed {
             turn: is.turn,
             is_ready: is.is_ready,
-            timed_ns: if is_timed { is.timed_ns } else { filed.timed_ns },
+            allowed_ns: if is_timed { is.allowed_ns } else { filed.allowed_ns },
             ..filed
         } == is
     }

@@ -248,7 +248,7 @@ impl GroupSearch {
             _ => self.range.is_above(item.0),
         };
         let first = match seen.is_none() && self.range.min.score == f64::NEG_INFINITY {
-            true => queue.get(0),
+            true => queue.first(),
             false => queue.find(is_behind),
         };
         first.filter(|item| self.range.reaches(item.0))

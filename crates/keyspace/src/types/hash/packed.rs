@@ -68,6 +68,24 @@ impl<'a> Packed<'a> {
         self.find(field).map(|(_, at)| read_item(&self.items[at..]).0)
     }
 
+    /// The values of several fields, found in one pass.
+    pub fn get_each<const N: usize>(&self, fields: [Option<&[u8]>; N]) -> [Option<Scalar<'a>>; N] {
+        let Names::Shared(shape) = self.names else { return fields.map(|field| self.get(field?)) };
+        let indexes = fields.map(|field| shape.index_of(field?));
+        let mut values = [None; N];
+        let Some(last) = indexes.into_iter().flatten().max() else { return values };
+        let mut at = 0;
+        for index in 0..=last {
+            for (value, wanted) in values.iter_mut().zip(indexes) {
+                if wanted == Some(index) {
+                    *value = Some(read_item(&self.items[at..]).0);
+                }
+            }
+            at += item_len(&self.items[at..]);
+        }
+        values
+    }
+
     /// All fields in insertion order.
     pub fn iter(&self) -> PackedIter<'a> {
         PackedIter { rest: self.items, names: self.names, index: 0 }
