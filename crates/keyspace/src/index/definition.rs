@@ -204,10 +204,10 @@ impl Definition {
     /// What places an entry after these fields were set.
     pub(crate) fn placement_after_set(&self, mut before: Placement, fields: &[Pair<'_>]) -> Placement {
         for (field, value) in fields {
-            let value = Some(Scalar::of(value));
             if *field == self.field {
-                before.score = value.map_or(IndexScore::ABSENT, IndexScore::of_field);
+                before.score = IndexScore::of_field(Scalar::of(value));
             }
+            let value = Some(Scalar::Bytes(value));
             if let Some(condition) = self.condition.as_ref().filter(|condition| condition.field == *field) {
                 before.is_admitted = condition.admits(value);
             }

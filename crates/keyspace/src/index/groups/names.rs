@@ -1,21 +1,22 @@
 //! The groups of an index by their names. Knows hashes and slots; refuses to know what a group has.
 //!
-//! In many tables, each with its part of the names, so that no group that is added waits for a table of all groups to grow.
+//! In many tables, each with its part of the names: a table that grows hashes all of its names again, and whoever adds the
+//! group waits for that with the lock.
 
 use hashbrown::HashTable;
 use std::hash::BuildHasher;
 
 use super::queues::Slot;
 
-const TABLES_BITS: u32 = 6;
+const TABLES_BITS: u32 = 8;
 /// A table keeps at most this many times the memory that it needs.
 const SPARE: usize = 4;
 
 /// Slots by name.
 #[derive(Default)]
 pub(super) struct Names {
-    /// Empty until the first name. Each slot with a part of the hash of its name: a table grows without a look at the names.
-    tables: Vec<HashTable<(u32, Slot)>>,
+    /// Empty until the first name.
+    tables: Vec<HashTable<Slot>>,
     hasher: foldhash::fast::RandomState,
     len: usize,
 }
@@ -31,40 +32,34 @@ impl Names {
 
     /// The slot of a name for which `is_it` holds.
     pub(super) fn find(&self, name: &[u8], is_it: impl Fn(Slot) -> bool) -> Option<Slot> {
-        let (table, part) = self.place(name);
-        let is_it = |(other, slot): &(u32, Slot)| *other == part && is_it(*slot);
-        self.tables.get(table)?.find(spread(part), is_it).map(|(_, slot)| *slot)
+        let hash = self.hasher.hash_one(name);
+        self.tables.get(table_of(hash))?.find(hash, |slot| is_it(*slot)).copied()
     }
 
-    /// Adds a name that is not there.
-    pub(super) fn add(&mut self, name: &[u8], slot: Slot) {
+    /// Adds a name that is not there. `name_of` knows those that are.
+    pub(super) fn add<'n>(&mut self, name: &[u8], slot: Slot, name_of: impl Fn(Slot) -> &'n [u8]) {
         if self.tables.is_empty() {
             self.tables.resize_with(1 << TABLES_BITS, HashTable::new);
         }
-        let (table, part) = self.place(name);
-        self.tables[table].insert_unique(spread(part), (part, slot), |(part, _)| spread(*part));
+        let (hash, hasher) = (self.hasher.hash_one(name), &self.hasher);
+        let hash_of = |slot: &Slot| hasher.hash_one(name_of(*slot));
+        self.tables[table_of(hash)].insert_unique(hash, slot, hash_of);
         self.len += 1;
     }
 
-    /// Removes a name that is there.
-    pub(super) fn remove(&mut self, name: &[u8], slot: Slot) {
-        let (number, part) = self.place(name);
-        let table = &mut self.tables[number];
-        let entry = table.find_entry(spread(part), |(_, other)| *other == slot);
+    /// Removes a name that is there. `name_of` knows the others.
+    pub(super) fn remove<'n>(&mut self, name: &[u8], slot: Slot, name_of: impl Fn(Slot) -> &'n [u8]) {
+        let (hash, hasher) = (self.hasher.hash_one(name), &self.hasher);
+        let table = &mut self.tables[table_of(hash)];
+        let entry = table.find_entry(hash, |other| *other == slot);
         entry.expect("a group is listed under its name").remove();
         if table.len() * SPARE < table.capacity() {
-            table.shrink_to(table.len() * 2, |(part, _)| spread(*part));
+            table.shrink_to(table.len() * 2, |slot| hasher.hash_one(name_of(*slot)));
         }
         self.len -= 1;
         if self.len == 0 {
             self.tables = Vec::new();
         }
-    }
-
-    /// The table of a name, and the part of its hash that the table keeps.
-    fn place(&self, name: &[u8]) -> (usize, u32) {
-        let hash = self.hasher.hash_one(name);
-        ((hash >> (64 - TABLES_BITS)) as usize, hash as u32)
     }
 
     #[cfg(test)]
@@ -73,9 +68,9 @@ impl Names {
     }
 }
 
-/// A hash for a table, of which it uses the lowest and the highest bits.
-fn spread(part: u32) -> u64 {
-    u64::from(part) | u64::from(part) << 32
+/// The table of a name, by bits of the hash that a small table does not use.
+fn table_of(hash: u64) -> usize {
+    (hash >> 32) as usize % (1 << TABLES_BITS)
 }
 
 #[cfg(test)]
@@ -86,8 +81,10 @@ mod tests {
     fn names_are_found_until_they_are_removed_and_then_take_nothing() {
         let mut names = Names::default();
         let name = |slot: Slot| format!("tenant:{slot}");
+        let all: Vec<String> = (0..20_000).map(name).collect();
+        let name_of = |slot: Slot| all[slot as usize].as_bytes();
         for slot in 0..20_000 {
-            names.add(name(slot).as_bytes(), slot);
+            names.add(name(slot).as_bytes(), slot, name_of);
         }
         assert_eq!(names.len(), 20_000);
         for slot in 0..20_000 {
@@ -95,12 +92,12 @@ mod tests {
         }
         assert_eq!(names.find(b"another", |_| true), None);
         for slot in 0..19_990 {
-            names.remove(name(slot).as_bytes(), slot);
+            names.remove(name(slot).as_bytes(), slot, name_of);
         }
         assert!(names.capacity() < 2_000, "{}", names.capacity());
         assert_eq!(names.find(name(5).as_bytes(), |_| true), None);
         assert_eq!(names.find(name(19_995).as_bytes(), |_| true), Some(19_995));
-        (19_990..20_000).for_each(|slot| names.remove(name(slot).as_bytes(), slot));
+        (19_990..20_000).for_each(|slot| names.remove(name(slot).as_bytes(), slot, name_of));
         assert!(names.is_empty() && names.capacity() == 0);
     }
 }

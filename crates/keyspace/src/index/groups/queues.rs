@@ -233,7 +233,8 @@ const _: () = assert!(size_of::<Group>() <= 152);
 
 #[inline]
 fn comes_before(one: &Item, other: &Item) -> bool {
-    by_score(one.0, other.0).then_with(|| one.1.cmp(&other.1)) == Ordering::Less
+    // Most scores differ; their order is computed without a branch.
+    if one.0 == other.0 { one.1 < other.1 } else { one.0 < other.0 }
 }
 
 impl Group {
@@ -406,7 +407,9 @@ impl GroupQueues {
             filed: Filed::NOWHERE,
         };
         self.slots[slot as usize] = Some(Box::new(group));
-        self.by_name.add(name, slot);
+        let slots = &self.slots;
+        self.by_name
+            .add(name, slot, |slot| &slots[slot as usize].as_ref().expect("a slot with a name has a group").name);
         slot
     }
 
@@ -634,7 +637,9 @@ impl GroupQueues {
     /// Removes a group that is in no order.
     fn forget(&mut self, slot: Slot) {
         let group = self.slots[slot as usize].take().expect("it was just filed");
-        self.by_name.remove(&group.name, slot);
+        let slots = &self.slots;
+        let name_of = |slot: Slot| &*slots[slot as usize].as_ref().expect("a slot with a name has a group").name;
+        self.by_name.remove(&group.name, slot, name_of);
         self.free_slots.push(Reverse(slot));
         while self.slots.last().is_some_and(Option::is_none) {
             self.slots.pop();

@@ -71,17 +71,21 @@ impl<'a> Packed<'a> {
     /// The values of several fields, found in one pass.
     pub fn get_each<const N: usize>(&self, fields: [Option<&[u8]>; N]) -> [Option<Scalar<'a>>; N] {
         let Names::Shared(shape) = self.names else { return fields.map(|field| self.get(field?)) };
-        let indexes = fields.map(|field| shape.index_of(field?));
         let mut values = [None; N];
-        let Some(last) = indexes.into_iter().flatten().max() else { return values };
-        let mut at = 0;
-        for index in 0..=last {
-            for (value, wanted) in values.iter_mut().zip(indexes) {
-                if wanted == Some(index) {
-                    *value = Some(read_item(&self.items[at..]).0);
-                }
+        // Which field is where, in the order of the record.
+        let mut wanted: SmallVec<[(usize, usize); 4]> = SmallVec::new();
+        for (number, field) in fields.into_iter().enumerate() {
+            let Some(index) = field.and_then(|field| shape.index_of(field)) else { continue };
+            let before = wanted.iter().take_while(|(other, _)| *other < index).count();
+            wanted.insert(before, (index, number));
+        }
+        let (mut index, mut at) = (0, 0);
+        for (next, number) in wanted {
+            while index < next {
+                at += item_len(&self.items[at..]);
+                index += 1;
             }
-            at += item_len(&self.items[at..]);
+            values[number] = Some(read_item(&self.items[at..]).0);
         }
         values
     }
