@@ -2,13 +2,18 @@
 //! `keyspace::index::groups`.
 
 use crate::shared::options::{argument, error, limit, number, once, shown, unknown_among, unknown_option};
+use crate::shared::slices::{run, take_token};
 use execution::args::{Args, is_word};
 use execution::commit;
 use execution::conditions;
 use execution::context::ScriptCx;
+use execution::engine::Engine;
 use execution::error::{CommandError, CommandResult};
+use execution::own_changes;
 use execution::revealed;
+use execution::slices::TimeSlice;
 use execution::view::View;
+use execution::worker::Worker;
 use keyspace::index::Index;
 use keyspace::index::groups::{
     Applied, GroupState, Limits, RATE_MAX, Rate, Scope, Setting, WEIGHT_DEFAULT, WEIGHT_MAX, WEIGHT_MIN, encode_name,
@@ -23,6 +28,8 @@ const LISTED_MAX: usize = 4096;
 /// The groups that are listed under one lock.
 const LISTED_AT_ONCE: usize = 256;
 const LISTED: usize = 1000;
+/// The limits that are taken back under one lock.
+const RESET_AT_ONCE: usize = 64;
 const NS_PER_MS: u64 = 1_000_000;
 /// A weight is stored in thousandths.
 const WEIGHT_UNIT: f64 = 1000.0;
@@ -46,6 +53,16 @@ pub(super) fn set_limit(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     let engine = cx.engine;
     let index = find(cx, name)?;
     pass_changes(&index, scope, &changes)?;
+    if scope.is_none() && cx.held.is_none() {
+        let token = take_token(cx)?;
+        return run(
+            cx,
+            token,
+            Reset { index },
+            |job, engine, worker, _| job.step(engine, worker),
+            |(), reply| reply.ok(),
+        );
+    }
     let worker = &mut *cx.worker;
     let mut own = match cx.held {
         Some(_) => None,
@@ -84,6 +101,45 @@ pub(super) fn set_limit(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     engine.free(garbage);
     cx.reply.ok();
     Ok(())
+}
+
+/// Takes all limits of an index back, in slices: there may be very many.
+struct Reset {
+    index: Arc<Index>,
+}
+
+impl Reset {
+    /// Does one slice of the work. Limits belong to no database, so that none can be the wrong one.
+    fn step(&mut self, engine: &Engine, worker: &mut Worker) -> Option<Result<(), CommandError>> {
+        let (slice, index) = (TimeSlice::begin(engine), &self.index);
+        while !slice.is_over() {
+            if let Err(error) = engine.restrictions.pass_write() {
+                return Some(Err(error));
+            }
+            let Some(mut locked) = engine.keyspace.lock_all_unless_busy() else {
+                return Some(Err(conditions::busy(engine)));
+            };
+            // An index of that name that was created meanwhile has limits of its own.
+            if !engine.indexes.list().iter().any(|known| Arc::ptr_eq(known, index)) {
+                return Some(Ok(()));
+            }
+            let name_of = |(scope, _): (Scope<'_>, Limits)| encode_name(&index.name, scope);
+            let names: Vec<_> =
+                index.groups.with_limits(|table| table.iter().take(RESET_AT_ONCE).map(name_of).collect());
+            if names.is_empty() {
+                return Some(Ok(()));
+            }
+            let mut keys = own_changes::own_changes(engine, worker, locked.lend(), 0);
+            for name in &names {
+                keys.record(&Effect::Undefine { what: Definable::Limits, name });
+            }
+            let garbage = keys.finish().take_garbage();
+            commit::commit(engine, worker, None, &mut locked);
+            locked.release_fairly();
+            engine.free(garbage);
+        }
+        None
+    }
 }
 
 /// The scope, and what is to be set; without a scope, RESET takes everything back.

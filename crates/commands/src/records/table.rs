@@ -127,7 +127,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .categories(&["admin", "dangerous"])
         .grows_memory()
         .own_doc("0.1.0", "Limits how many records of a group are held, and how fast they are taken.")
-        .complexity("O(1) for GROUP; O(N) for N groups in slices for EACH and ALL")
+        .complexity("O(1) for GROUP; O(N) for N groups in slices for EACH, ALL and RESET of everything")
         .arguments(&[
             arg::string("name"),
             arg::one_of(

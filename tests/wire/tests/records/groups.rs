@@ -466,3 +466,29 @@ fn asking(server: &Server) -> impl FnMut(&str) -> String + use<> {
     let mut connection = Connection::open(server.address()).expect("it listens");
     move |line| connection.run(line).to_string()
 }
+
+#[test]
+fn very_many_limits_are_taken_back_and_do_not_come_again() {
+    let Some(home) = Home::fresh() else { return };
+    let mut server = home.start();
+    let mut run = asking(&server);
+    assert_eq!(run(QUEUE), "+OK");
+    for group in 0..500 {
+        assert_eq!(run(&format!("IDX.LIMIT due GROUP g{group} PAUSE yes RATE 1 1000")), "+OK");
+        run(&format!("HSET job:{group} at 1 state pending tenant g{group}"));
+    }
+    assert_eq!(run("IDX.LIMIT due EACH HELD 1"), "+OK");
+    assert_eq!(run("CLAIM 1 due MAX NOW SET 1 state running KEYS"), "[]");
+    assert_eq!(run("IDX.LIMIT due RESET"), "+OK");
+    assert_eq!(run("IDX.LIMIT due"), "[]");
+    assert_eq!(run("CLAIM 1 due MAX NOW COUNT 1000 SET 1 state running KEYS").matches("job:").count(), 500);
+    // In a transaction at once.
+    assert_eq!(run("IDX.LIMIT due GROUP g1 PAUSE yes"), "+OK");
+    assert_eq!(run("MULTI"), "+OK");
+    assert_eq!(run("IDX.LIMIT due RESET"), "+QUEUED");
+    assert_eq!(run("IDX.LIMIT due"), "+QUEUED");
+    assert_eq!(run("EXEC"), "[+OK, []]");
+    server.kill();
+    server = home.start();
+    assert_eq!(asking(&server)("IDX.LIMIT due"), "[]");
+}
