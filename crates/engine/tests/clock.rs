@@ -155,6 +155,34 @@ fn the_events_of_a_run_never_go_back_in_time() {
     assert!(reply.contains(&format!("persistedAt\r\n:{expected_ms}\r\n")), "{reply}");
 }
 
+/// Regression: what a script took at its end counted as taken at its beginning, and the next claim found the rate rested
+/// since.
+#[test]
+fn a_rate_counts_a_take_when_it_is_made_also_where_time_stands() {
+    const CLAIM: &str = "CLAIM 1 due SET 1 at 9";
+    for limit in ["GROUP g", "EACH", "ALL"] {
+        let mut world = World::new();
+        world.run("IDX.CREATE due PREFIX 1 job: FIELD at GROUP tenant");
+        world.run(&format!("IDX.LIMIT due {limit} RATE 1 1000"));
+        for job in 0..5 {
+            world.run(&format!("HSET job:{job} at {job} tenant g"));
+        }
+        world.engine.begin(&mut world.worker);
+        world.clock.pass(5_000);
+        let began_ms = world.worker.now_ms;
+        let mut out = Vec::new();
+        let mut request = OwnedRequest::default();
+        CLAIM.split(' ').for_each(|word| request.push(word.as_bytes()));
+        engine::execute(&world.engine, &mut world.worker, &mut world.client, request.as_request(), &mut out);
+        assert!(out.starts_with(b"*1"), "{limit}: {}", String::from_utf8_lossy(&out));
+        assert!(world.clock.unix_us() / 1000 - began_ms == 5_000, "it was late");
+        world.clock.pass(900);
+        assert_eq!(world.run(CLAIM), "*0\r\n", "{limit}: 0.9 seconds after the last");
+        world.clock.pass(100);
+        assert!(world.run(CLAIM).starts_with("*1"), "{limit}: a second after the last");
+    }
+}
+
 /// Five hours.
 #[derive(Clone, Copy)]
 enum Jump {

@@ -1,6 +1,7 @@
 //! IDX.LIMIT and IDX.GROUPS: limits of groups, and how groups fare. The groups themselves are in
 //! `keyspace::index::groups`.
 
+use super::claim::rates_now_ns;
 use crate::shared::options::{argument, error, limit, number, once, shown, unknown_among, unknown_option};
 use crate::shared::slices::{run, take_token};
 use execution::args::{Args, is_word};
@@ -211,11 +212,12 @@ fn setting<T>(args: &mut Args<'_>) -> Option<Setting<T>> {
     Some(setting)
 }
 
+/// A weight in thousandths. It is checked before it is rounded.
 fn weight(text: &[u8]) -> Result<u32, CommandError> {
-    let thousandths = parse_f64(text).map(|weight| (weight * WEIGHT_UNIT).round());
-    let is_valid = |thousandths: &f64| (f64::from(WEIGHT_MIN)..=f64::from(WEIGHT_MAX)).contains(thousandths);
-    let weight = thousandths.filter(is_valid).map(|thousandths| thousandths as u32);
-    weight.ok_or_else(|| error(format!("WEIGHT must be a number from 0.01 to 1000, not {}", shown(text))))
+    let allowed = f64::from(WEIGHT_MIN) / WEIGHT_UNIT..=f64::from(WEIGHT_MAX) / WEIGHT_UNIT;
+    let weight = parse_f64(text).filter(|weight| allowed.contains(weight));
+    let thousandths = weight.map(|weight| (weight * WEIGHT_UNIT).round() as u32);
+    thousandths.ok_or_else(|| error(format!("WEIGHT must be a number from 0.01 to 1000, not {}", shown(text))))
 }
 
 fn find(cx: &mut ScriptCx<'_, '_>, name: &[u8]) -> Result<Arc<Index>, CommandError> {
@@ -353,7 +355,7 @@ pub(super) fn groups(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     let index = find(cx, name)?;
     // What is counted may not be durable yet.
     cx.client.depends_on = cx.client.depends_on.max(cx.engine.persistence.tail());
-    let (db, now_ns) = (cx.client.db, cx.worker.now_ms.saturating_mul(NS_PER_MS));
+    let (db, now_ns) = (cx.client.db, rates_now_ns(cx.engine, &index, cx.worker.now_ms));
     let mut left = asked.unwrap_or(LISTED).min(LISTED_MAX);
     let (mut body, mut count, mut next) = (Vec::new(), 0, Some(cursor.unwrap_or(0)));
     let mut reply = Reply::new(&mut body, cx.reply.protocol());

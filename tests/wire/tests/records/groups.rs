@@ -306,6 +306,11 @@ fn limits_are_told_and_refused() {
         -ERR WEIGHT must be a number from 0.01 to 1000, not '0'
         > IDX.LIMIT due EACH WEIGHT nan
         -ERR WEIGHT must be a number from 0.01 to 1000, not 'nan'
+        // Regression: a weight was rounded before it was checked.
+        > IDX.LIMIT due EACH WEIGHT 1000.0001
+        -ERR WEIGHT must be a number from 0.01 to 1000, not '1000.0001'
+        > IDX.LIMIT due EACH WEIGHT 0.0099
+        -ERR WEIGHT must be a number from 0.01 to 1000, not '0.0099'
         > IDX.LIMIT due ALL WEIGHT 2
         -ERR WEIGHT is for groups, not for ALL
         > IDX.LIMIT due EACH PAUSE maybe
@@ -317,7 +322,10 @@ fn limits_are_told_and_refused() {
         > IDX.LIMIT plain ALL HELD 5
         -ERR the index 'plain' does not know what is held: it was created without HELD
         > CLAIM 1 due SET 1 tenant b
-        -ERR the field 'tenant' is that of the group, and cannot be in SET
+        -ERR the field 'tenant' is that of the group, and cannot be in SET or ELSE
+        // Regression: it could come into a group whose cap is reached.
+        > CLAIM 1 due SET 1 state running COUNTER tries UPTO 1 ELSE 2 state running tenant b
+        -ERR the field 'tenant' is that of the group, and cannot be in SET or ELSE
         > CLAIM 1 due SET 1 at 5 COUNTER state
         -ERR the field 'state' says what is held, and cannot be counted
         > CLAIM 1 due SET 1 at 5 ORDER last

@@ -189,8 +189,13 @@ impl<'a> Claim<'a> {
         }
         let Some(group) = &definition.group else { return Ok(()) };
         let counter = self.counter.iter().map(|counter| counter.field);
-        match self.set.iter().map(|(field, _)| *field).chain(counter).any(|field| field == group) {
-            true => Err(error(format!("the field {} is that of the group, and cannot be in SET", shown(group)))),
+        let limit = self.counter.iter().filter_map(|counter| counter.limit.as_ref());
+        let otherwise = limit.flat_map(|limit| &limit.otherwise);
+        let set = self.set.iter().chain(otherwise).map(|(field, _)| *field);
+        match set.chain(counter).any(|field| field == group) {
+            true => {
+                Err(error(format!("the field {} is that of the group, and cannot be in SET or ELSE", shown(group))))
+            }
             false => Ok(()),
         }
     }

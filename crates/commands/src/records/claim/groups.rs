@@ -2,7 +2,7 @@
 //! under its own lock. Knows groups; refuses to know in which order groups give.
 
 use super::arguments::Claim;
-use super::locks::{lock_for_take, ms_of, ns_of, shard_db};
+use super::locks::{lock_for_take, ms_of, rates_now_ns, shard_db};
 use super::search::{BRIEF_MAX, How, Step};
 use super::take::{Claimed, Taken, dropped, live_hash, position_of, take_record};
 use execution::conditions;
@@ -64,9 +64,10 @@ impl GroupedSearch {
     }
 
     /// The next record that a group may give; `None` at the end. `Err` when more steps are needed.
-    fn next(&mut self, index: &Index, db: usize, now_ms: u64) -> Result<Option<Offer>, ()> {
-        let mut groups = index.groups.lock(db);
-        match self.search.next(&mut groups, std::mem::take(&mut self.was_taken), ns_of(now_ms)) {
+    fn next(&mut self, cx: &ScriptCx<'_, '_>, index: &Index) -> Result<Option<Offer>, ()> {
+        let now_ns = rates_now_ns(cx.engine, index, cx.worker.now_ms);
+        let mut groups = index.groups.lock(cx.client.db);
+        match self.search.next(&mut groups, std::mem::take(&mut self.was_taken), now_ns) {
             Found::Unfinished => Err(()),
             Found::Nothing { next_score, again_ns } => {
                 self.next_score = next_score;
@@ -93,7 +94,7 @@ impl GroupedSearch {
         let (engine, db) = (cx.engine, cx.client.db);
         let mut slice = LazyTimeSlice::new(engine);
         loop {
-            let offer = match self.next(index, db, cx.worker.now_ms) {
+            let offer = match self.next(cx, index) {
                 Ok(Some(offer)) => offer,
                 Ok(None) => return Ok(Step::Done),
                 Err(()) if slice.is_over() => {
@@ -151,7 +152,7 @@ impl GroupedSearch {
         let db = cx.client.db;
         indexes::expire_for_index(cx.engine, cx.worker, db, locked);
         while !claimed.is_done(claim) {
-            match self.next(index, db, cx.worker.now_ms) {
+            match self.next(cx, index) {
                 Err(()) => {}
                 Ok(None) => return,
                 Ok(Some(offer)) => drop(self.look(cx, claim, index, &offer, locked, claimed, false)),

@@ -1,5 +1,5 @@
-//! The locks of a take: of a record, and of the states of rates that it changes. And times of rates, which are in nanoseconds.
-//! Refuses to know which record is taken.
+//! The locks of a take: of a record, and of the states of rates that it changes. And times of rates, which are in
+//! nanoseconds. Refuses to know which record is taken.
 
 use execution::conditions;
 use execution::engine::Engine;
@@ -11,14 +11,22 @@ use keyspace::{Key, Locked};
 use smallvec::SmallVec;
 
 const NS_PER_MS: u64 = 1_000_000;
+const NS_PER_US: u64 = 1_000;
 
 /// A time of a rate in milliseconds, rounded up: before it a take is refused.
 pub(super) fn ms_of(ns: u64) -> u64 {
     ns.div_ceil(NS_PER_MS)
 }
 
-pub(super) fn ns_of(ms: u64) -> u64 {
-    ms.saturating_mul(NS_PER_MS)
+/// The time that counts for the rates of an index.
+///
+/// IMPORTANT: not that of the command. It stands still in a script, in a transaction and behind a long pipeline, and what
+/// is taken at its end would count as taken at its beginning: the next claim would find the rate rested since.
+pub(in crate::records) fn rates_now_ns(engine: &Engine, index: &Index, now_ms: u64) -> u64 {
+    match index.groups.has_rates() {
+        true => engine.clock.unix_us().saturating_mul(NS_PER_US),
+        false => now_ms.saturating_mul(NS_PER_MS),
+    }
 }
 
 /// The database of one of the locked shards.

@@ -15,6 +15,7 @@ mod take;
 use self::arguments::{Claim, Verdict};
 use self::groups::GroupedSearch;
 use self::locks::lock_for_take_of;
+pub(super) use self::locks::rates_now_ns;
 use self::search::{ClaimSearch, How, Step};
 use self::take::{Claimed, Taken, dropped, live_hash, position_of, take_record};
 use super::indexes::remaining;

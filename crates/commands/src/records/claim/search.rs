@@ -2,12 +2,13 @@
 //! and parts of an index; refuses to know which records qualify and how they are changed.
 
 use super::arguments::Claim;
-use super::locks::{lock_for_take, ms_of, ns_of, shard_db};
+use super::locks::{lock_for_take, ms_of, rates_now_ns, shard_db};
 use super::side;
 use super::take::{Claimed, Taken, dropped, position_of, take_record};
 use execution::conditions;
 use execution::context::ScriptCx;
 use execution::database_tokens::LazyToken;
+use execution::engine::Engine;
 use execution::error::CommandError;
 use execution::slices::{LazyTimeSlice, RECORDS_PER_LOOK};
 use execution::waiting::records::Searched;
@@ -145,7 +146,7 @@ impl ClaimSearch {
                 }
                 return Ok(Step::Done);
             };
-            if index.groups.limits_all() && self.is_closed(index, db, cx.worker.now_ms) {
+            if index.groups.limits_all() && self.is_closed(engine, index, db, cx.worker.now_ms) {
                 return Ok(Step::Done);
             }
             let mut locked = lock_for_take(engine, shard, index, None)?;
@@ -187,7 +188,7 @@ impl ClaimSearch {
                         }
                         if taken == Taken::NoRoom {
                             // A limit for the whole index is reached.
-                            self.is_closed(index, db, cx.worker.now_ms);
+                            self.is_closed(engine, index, db, cx.worker.now_ms);
                             return Ok(Step::Done);
                         }
                         debug_assert_ne!(taken, Taken::Not, "it was judged under the same lock");
@@ -223,9 +224,9 @@ impl ClaimSearch {
     }
 
     /// True when a limit for the whole index allows no take now.
-    fn is_closed(&mut self, index: &Index, db: usize, now_ms: u64) -> bool {
+    fn is_closed(&mut self, engine: &Engine, index: &Index, db: usize, now_ms: u64) -> bool {
         let mut groups = index.groups.lock(db);
-        groups.pass_time(ns_of(now_ms));
+        groups.pass_time(rates_now_ns(engine, index, now_ms));
         let Some(again_ns) = groups.closed() else { return false };
         self.next_score = f64::INFINITY;
         self.again_ms = again_ns.map(ms_of);

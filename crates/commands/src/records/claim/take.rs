@@ -2,7 +2,7 @@
 //! know how it was found.
 
 use super::arguments::{Claim, Verdict};
-use super::locks::ns_of;
+use super::locks::rates_now_ns;
 use crate::records::record_reply::RecordReply;
 use crate::shared::name_set::NameSet;
 use crate::shared::options::{error, shown};
@@ -88,7 +88,8 @@ pub(super) fn take_record(
     view.notify_through(&worker.batch.notifications, engine.settings.notify_keyspace_events().published());
     let mut keys = view.into_recorder(engine, &mut worker.batch.effects);
     let bytes_max = engine.debug.batch_bytes_max.load(Relaxed);
-    let taken = judge_and_change(claim, &mut keys, index, (score, key), (db, worker.now_ms), bytes_max);
+    let now_ns = rates_now_ns(engine, index, worker.now_ms);
+    let taken = judge_and_change(claim, &mut keys, index, (score, key), (db, now_ns), bytes_max);
     let garbage = keys.finish().take_garbage();
     commit::commit(engine, worker, Some(cx.client), locked);
     engine.free(garbage);
@@ -119,7 +120,7 @@ fn judge_and_change(
     keys: &mut Recorder<'_>,
     index: &Index,
     (score, key): (f64, Key<'_>),
-    (db, now_ms): (usize, u64),
+    (db, now_ns): (usize, u64),
     batch_bytes_max: usize,
 ) -> Taken {
     let recorded_bytes = keys.recorded_bytes();
@@ -147,8 +148,8 @@ fn judge_and_change(
         }
         let id = keys.view().locked().db(db, key).grouped_id(key);
         let reserve = |groups: &mut GroupQueues| match definition.has_queues() {
-            true => groups.reserve(&group, id, take, ns_of(now_ms)),
-            false => groups.reserve_of_all(take, ns_of(now_ms)),
+            true => groups.reserve(&group, id, take, now_ns),
+            false => groups.reserve_of_all(take, now_ns),
         };
         // IMPORTANT: in a statement of its own. The change takes the lock again.
         let reserved = reserve(&mut index.groups.lock(db));
@@ -156,7 +157,7 @@ fn judge_and_change(
         claim.change(keys, key, verdict);
         for (name, until_ns) in states.iter().zip([taken.group_until_ns, taken.all_until_ns]) {
             if let Some(until_ns) = until_ns {
-                keys.record(&Effect::Rate { key: Key::new(name), until_ns, now_ns: ns_of(now_ms) });
+                keys.record(&Effect::Rate { key: Key::new(name), until_ns, now_ns });
             }
         }
         index.groups.lock(db).end_take(&group, id);
