@@ -5,6 +5,8 @@
 //! though never for the same interleaving.
 
 mod common;
+#[path = "follower/groups.rs"]
+mod groups;
 #[path = "follower/histories.rs"]
 mod histories;
 #[path = "follower/publication.rs"]

@@ -21,7 +21,7 @@ use keyspace::index::groups::{
 };
 use keyspace::{Definable, Effect, Locked};
 use numbers::parse_f64;
-use resp::Reply;
+use resp::{Reply, Request};
 use std::sync::Arc;
 
 /// The most groups in one reply of IDX.GROUPS.
@@ -43,6 +43,11 @@ struct Changes {
     weight: Option<u32>,
     pause: Option<bool>,
     reset: Option<bool>,
+}
+
+/// True when IDX.LIMIT sets nothing.
+pub(super) fn only_lists(request: Request<'_>) -> bool {
+    request.len() == 2
 }
 
 pub(super) fn set_limit(cx: &mut ScriptCx<'_, '_>) -> CommandResult {

@@ -123,6 +123,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .complexity("O(1)")
         .arguments(&[arg::string("name")]),
     definition("idx.limit", at_least(2), groups::set_limit)
+        .reads_if(groups::only_lists)
         .searches(reach::drops_index)
         .categories(&["admin", "dangerous"])
         .grows_memory()
