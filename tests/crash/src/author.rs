@@ -3,6 +3,7 @@
 
 use wire::Random;
 
+use crate::grouped;
 use crate::indexes;
 use crate::model::{DEFINITIONS, Entry, Place, State, Value, parse_int};
 use crate::registers::{Operation, Register, show_version};
@@ -74,7 +75,8 @@ const OWN: &[(usize, Make)] = &[
     (25, Author::write_scores),
     (25, Author::write_list),
     (8, Author::compare_and_swap),
-    (12, Author::claim),
+    (16, Author::claim),
+    (8, Author::write_job),
     (25, Author::write_cell),
     (25, Author::append_event),
     (25, Author::write_register),
@@ -323,19 +325,75 @@ impl Author {
         })
     }
 
-    /// CLAIM of the first record of an index. The field it sets may be the one that the index is of.
-    fn claim(&mut self, ahead: &State, _db: u32) -> Option<Command> {
+    /// CLAIM of the first record of an index. The field it sets may be the one that the index is of, or the one that says
+    /// what is held.
+    fn claim(&mut self, ahead: &State, db: u32) -> Option<Command> {
         let name = self.owner.key("index", self.random.below(DEFINITIONS_OF_EACH_KIND));
-        ahead.get(DEFINITIONS, name.as_bytes())?;
-        let (set, score, counter) = (self.field(), self.quarters(), self.field());
-        if set == counter {
+        let has_groups = indexes::find(ahead, name.as_bytes())?.groups.is_some();
+        let (mut set, mut value, counter) = (self.field(), self.quarters(), self.field());
+        if has_groups && self.random.one_in(2) {
+            (set, value) = (grouped::HELD.into(), self.random.pick(&[grouped::RUNNING, "done"]).into());
+        }
+        let is_refused =
+            has_groups && ([&set, &counter].contains(&&grouped::GROUP.to_owned()) || counter == grouped::HELD);
+        if set == counter || is_refused {
             return None;
         }
-        let change: [&dyn AsRef<[u8]>; 4] = [&"SET", &"1", &set, &score];
+        let is_counted = self.random.one_in(2);
+        if has_groups {
+            let (pair, counted) = (command(&[&set, &value]), counter.clone().into_bytes());
+            let first = grouped::claimable(ahead, db, name.as_bytes(), &pair, is_counted.then_some(&counted));
+            // Equal scores are in no order in an index with groups.
+            if first.len() > 1 && first[0].1 == first[1].1 {
+                return None;
+            }
+        }
+        let change: [&dyn AsRef<[u8]>; 4] = [&"SET", &"1", &set, &value];
         let start: [&dyn AsRef<[u8]>; 3] = [&"CLAIM", &"1", &name];
-        let end: &[&dyn AsRef<[u8]>] =
-            if self.random.one_in(2) { &[&"COUNTER", &counter, &"KEYS"] } else { &[&"KEYS"] };
-        Some(command(&[&start[..], &change[..], end].concat()))
+        let counter: &[&dyn AsRef<[u8]>] = if is_counted { &[&"COUNTER", &counter] } else { &[] };
+        let order: &[&dyn AsRef<[u8]>] = if has_groups { &[&"ORDER", &"score", &"KEYS"] } else { &[&"KEYS"] };
+        Some(command(&[&start[..], &change[..], counter, order].concat()))
+    }
+
+    /// What an index with groups counts: a record of one of a few groups, held or not.
+    fn write_job(&mut self, ahead: &State, db: u32) -> Option<Command> {
+        let key = self.any_key();
+        if !matches!(ahead.get(db, key.as_bytes()).map(|entry| &entry.value), Some(Value::Hash(_)) | None) {
+            return None;
+        }
+        let (group, score, field) = (self.group(), self.quarters(), self.field());
+        let state = self.random.pick(&["pending", "pending", grouped::RUNNING, "5"]);
+        Some(match field == grouped::GROUP || field == grouped::HELD {
+            true => command(&[&"HSET", &key, &grouped::GROUP, &group, &grouped::HELD, &state]),
+            false => command(&[&"HSET", &key, &field, &score, &grouped::GROUP, &group, &grouped::HELD, &state]),
+        })
+    }
+
+    /// Limits of an index with groups, for one group, for each, or for all, or none any more.
+    fn limit(&mut self, index: &str) -> Command {
+        let group = self.group();
+        let scope: &[&dyn AsRef<[u8]>] = match self.random.below(8) {
+            0 if self.random.one_in(2) => return command(&[&"IDX.LIMIT", &index, &"RESET"]),
+            0 | 1 => &[&"ALL"],
+            2 | 3 => &[&"EACH"],
+            _ => &[&"GROUP", &group],
+        };
+        let head = command(&[&[&"IDX.LIMIT" as &dyn AsRef<[u8]>, &index], scope].concat());
+        if self.random.one_in(6) {
+            return [head, command(&[&"RESET"])].concat();
+        }
+        let held = self.random.pick(&["0", "1", "2", "3", "8", "NONE"]);
+        let pause = if self.random.one_in(5) { "yes" } else { "no" };
+        // More than the load ever takes: when a client asks is no part of the model.
+        let burst = (1_000_000 + self.random.below(1000)).to_string();
+        let rate = command(&[&"RATE", &"1000000", &"1", &"BURST", &burst]);
+        let weight = self.random.pick(&["0.5", "1", "3", "250"]);
+        let weight = if scope.len() == 1 && head[2] == b"ALL" { Vec::new() } else { command(&[&"WEIGHT", &weight]) };
+        [head, command(&[&"HELD", &held]), rate, weight, command(&[&"PAUSE", &pause])].concat()
+    }
+
+    fn group(&mut self) -> String {
+        self.random.pick(&["a", "b", "c", "d"]).to_string()
     }
 
     fn write_cell(&mut self, ahead: &State, db: u32) -> Option<Command> {
@@ -540,7 +598,7 @@ impl Author {
         }
     }
 
-    /// A library of functions or an index comes, changes or goes.
+    /// A library of functions, an index or its limits come, change or go.
     pub(crate) fn definition(&mut self, ahead: &State) -> Option<Command> {
         let number = self.random.below(DEFINITIONS_OF_EACH_KIND);
         if self.random.one_in(2) {
@@ -556,9 +614,15 @@ impl Author {
         }
         let name = self.owner.key("index", number);
         let is_there = ahead.get(DEFINITIONS, name.as_bytes()).is_some();
+        let has_groups = indexes::find(ahead, name.as_bytes()).is_some_and(|index| index.groups.is_some());
         self.features.own_commands.then(|| match is_there {
+            true if has_groups && !self.random.one_in(8) => self.limit(&name),
             true => command(&[&"IDX.DROP", &name]),
-            false => indexes::create(&name, &format!("c{}:key:", self.owner.number), &self.field()),
+            false => {
+                let (prefix, field) = (format!("c{}:key:", self.owner.number), self.field());
+                let create = if self.random.one_in(3) { indexes::create } else { grouped::create };
+                create(&name, &prefix, &field)
+            }
         })
     }
 

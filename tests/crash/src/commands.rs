@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use wire::Reply;
 
+use crate::grouped;
 use crate::indexes;
-use crate::model::{DEFINITIONS, Deadline, Entry, Field, Place, State, Value, int, parse_int};
+use crate::model::{DEFINITIONS, Deadline, Entry, Field, Place, State, Value, int};
 use crate::request::command;
 
 impl State {
@@ -108,10 +109,17 @@ impl State {
             "XACK" => call.xack(rest),
             "XCLAIM" => call.xclaim(rest),
             "IDX.CREATE" => {
-                call.state.define(&args[1], indexes::definition(&args[4], &args[6]));
+                call.state.define(&args[1], indexes::definition(&args[2..]));
                 ok()
             }
-            "IDX.DROP" => Reply::Integer(call.take_at(DEFINITIONS, &args[1]).is_some().into()),
+            "IDX.DROP" => {
+                grouped::forget_limits(call.state, &args[1], None);
+                Reply::Integer(call.take_at(DEFINITIONS, &args[1]).is_some().into())
+            }
+            "IDX.LIMIT" => {
+                grouped::set_limits(call.state, &args[1], rest);
+                ok()
+            }
             "DEL" | "UNLINK" => call.del(&args[1..]),
             "PEXPIREAT" => call.expire(Some(Deadline::at(int(&rest[0])))),
             "EXPIRE" => call.expire(Some(Deadline::within(sent_ms, int(&rest[0]) * 1000))),
@@ -364,27 +372,20 @@ impl Call<'_> {
         Reply::Integer(gone as i64)
     }
 
-    /// `CLAIM 1 index SET 1 field value [COUNTER field] KEYS`: of the first record whose counter is a number or absent.
+    /// `CLAIM 1 index SET 1 field value [COUNTER field] [ORDER score] KEYS`: of the first record whose counter is a number or
+    /// absent, and which limits allow.
     fn claim(&mut self, rest: &[Vec<u8>]) -> Reply {
         let (index, set) = (&rest[0], &rest[3..5]);
         let counter = (rest[5] == b"COUNTER").then(|| &rest[6]);
-        for (key, _) in indexes::expected(self.state, self.db, index) {
-            let mut record = Call { key: &key, ..self.reborrow() };
-            let count = match counter.map(|counter| record.field(counter)) {
-                Some(Some(field)) => match parse_int(&field.value) {
-                    Some(count) => Some(count + 1),
-                    None => continue,
-                },
-                Some(None) => Some(1),
-                None => None,
-            };
-            record.hset(set);
-            if let (Some(counter), Some(count)) = (counter, count) {
-                record.hset(&command(&[counter, &count.to_string()]));
-            }
-            return Reply::Array(vec![Reply::Bulk(key)]);
+        let claimable = grouped::claimable(self.state, self.db, index, set, counter);
+        let Some((key, _)) = claimable.into_iter().next() else { return Reply::Array(Vec::new()) };
+        let mut record = Call { key: &key, ..self.reborrow() };
+        let count = counter.map(|counter| record.field(counter).map_or(0, |count| int(&count.value)) + 1);
+        record.hset(set);
+        if let (Some(counter), Some(count)) = (counter, count) {
+            record.hset(&command(&[counter, &count.to_string()]));
         }
-        Reply::Array(Vec::new())
+        Reply::Array(vec![Reply::Bulk(key)])
     }
 
     /// `HCAS key field expected new`, or conditions and changes:

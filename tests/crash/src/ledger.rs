@@ -39,6 +39,7 @@ impl Ledger {
     /// Forgets everything: an empty directory.
     pub(crate) fn reset(&mut self) {
         self.flush();
+        self.shared.queue.forget();
         self.clients.iter_mut().for_each(|client| client.acknowledged = State::default());
     }
 
@@ -55,8 +56,9 @@ impl Ledger {
 
     /// Compares the ledger with the world. What was uncertain until now is as it was found from now on.
     pub(crate) fn check(&mut self, world: World) -> Result<Checked, String> {
-        let World { state, indexed, window } = world;
+        let World { state, indexed, queue, window } = world;
         indexes::check(&state, &indexed)?;
+        self.shared.queue.check(queue)?;
         let keys = state.entries.keys().filter(|place| place.db != DEFINITIONS).count();
         if self.flushing && keys == 0 {
             self.flush();
@@ -617,7 +619,7 @@ mod tests {
         let with = |definitions: &[&[Vec<u8>]]| {
             let mut state = State::default();
             definitions.iter().for_each(|definition| drop(state.apply(0, definition, 0)));
-            World { state, indexed: Vec::new(), window: WINDOW }
+            World { state, indexed: Vec::new(), queue: None, window: WINDOW }
         };
         let ledger = || {
             let mut client = client(&["SET c0:a 1", "IDX.CREATE c0:index:0 PREFIX 1 c0:key: FIELD f"], &[]);
@@ -640,7 +642,7 @@ mod tests {
     #[test]
     fn a_key_that_no_client_wrote_is_found() {
         let mut ledger = Ledger::new(1);
-        let mut world = World { state: State::default(), indexed: Vec::new(), window: WINDOW };
+        let mut world = World { state: State::default(), indexed: Vec::new(), queue: None, window: WINDOW };
         world.state.apply(0, &command(&[&"SET", &"stray", &"1"]), 0);
         let failure = ledger.check(world).err().expect("a failure");
         assert!(failure.contains("stray"), "{failure}");
@@ -650,7 +652,7 @@ mod tests {
     fn a_flush_in_flight_leaves_all_or_nothing() {
         let flushing =
             || Ledger { flushing: true, clients: vec![client(&["SET c0:a 1", "SET c0:b 2"], &[])], ..Ledger::new(0) };
-        let world = |lines: &[&str]| World { state: state(lines), indexed: Vec::new(), window: WINDOW };
+        let world = |lines: &[&str]| World { state: state(lines), indexed: Vec::new(), queue: None, window: WINDOW };
         assert!(flushing().check(world(&[])).is_ok());
         assert!(flushing().check(world(&["SET c0:a 1", "SET c0:b 2"])).is_ok());
         assert!(flushing().check(world(&["SET c0:a 1"])).is_err());

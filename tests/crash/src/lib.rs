@@ -5,8 +5,8 @@
 //! The way through: [`run`] goes from round to round; a `round` is drawn from the seed; `server` is the process; each
 //! `client` sends a `workload` of `request`s that its `author` writes, and keeps its ledger in terms of the `model`, which
 //! `commands`, `scores`, `lists`, `cells`, `event_runs`, `registers`, `sessions` and `scripts` change; the `moment` ends the round; `observe` reads what
-//! the server holds, with `checkpoints` for snapshots of registers, and `ledger` compares, with `shared` and `shared_registers` for
-//! what all clients write and `indexes` for what an index must hold.
+//! the server holds, with `checkpoints` for snapshots of registers, and `ledger` compares, with `shared`, `shared_registers` and
+//! `shared_queue` for what all clients write, `indexes` for what an index must hold, and `grouped` for its groups and limits.
 
 #![forbid(unsafe_code)]
 
@@ -18,6 +18,7 @@ pub mod cluster;
 mod commands;
 mod connection;
 mod event_runs;
+mod grouped;
 mod indexes;
 mod ledger;
 mod lists;
@@ -33,6 +34,7 @@ mod scripts;
 mod server;
 mod sessions;
 mod shared;
+mod shared_queue;
 mod shared_registers;
 mod streams;
 mod workload;

@@ -11,11 +11,13 @@ use crate::cells::Cell;
 use crate::checkpoints;
 use crate::connection::{Connection, Outcome, Trouble, accepted};
 use crate::event_runs::Event;
+use crate::grouped;
 use crate::indexes::{self, Indexed};
 use crate::model::{Deadline, Entry, Field, Place, State, Value, parse_int, parse_score};
 use crate::registers::Checkpoint;
 use crate::request::{Command, command, encode, excerpt};
 use crate::sessions::Session;
+use crate::shared_queue::{self, QueueFound};
 use crate::streams;
 
 /// What a server holds, and when it was asked.
@@ -23,6 +25,8 @@ pub(crate) struct World {
     pub(crate) state: State,
     /// What each index gave in each database.
     pub(crate) indexed: Vec<Indexed>,
+    /// The queue that all clients share, if it was made.
+    pub(crate) queue: Option<QueueFound>,
     pub(crate) window: Window,
 }
 
@@ -59,7 +63,7 @@ pub(crate) fn observe_owned(connection: &mut Connection, features: Features, own
         }
     }
     connection.must_run(&["SELECT", "0"])?;
-    Ok(World { state, indexed: Vec::new(), window: Window { from_ms, to_ms: server_ms(connection)? } })
+    Ok(World { state, indexed: Vec::new(), queue: None, window: Window { from_ms, to_ms: server_ms(connection)? } })
 }
 
 /// The server's own idea of the time, by which it judges deadlines.
@@ -94,11 +98,14 @@ pub(crate) fn observe(connection: &mut Connection, features: Features) -> Outcom
             let Value::Scores(scores) = scores(&entries)? else { unreachable!("scores are scores") };
             // In the order in which they came.
             let entries = entries.chunks(2).map(|pair| (pair[0].clone(), scores[&pair[0]])).collect();
-            indexed.push(Indexed { db, name: name.clone(), entries });
+            let groups = connection.must_run(&[b"IDX.GROUPS", name.as_slice()])?;
+            let told = || Trouble::Wrong(format!("{} in place of groups", groups.excerpt()));
+            indexed.push(Indexed { db, name: name.clone(), entries, groups: grouped::told(&groups).ok_or_else(told)? });
         }
     }
     connection.must_run(&["SELECT", "0"])?;
-    Ok(World { state, indexed, window: Window { from_ms, to_ms: server_ms(connection)? } })
+    let queue = if features.own_commands { shared_queue::observe(connection)? } else { None };
+    Ok(World { state, indexed, queue, window: Window { from_ms, to_ms: server_ms(connection)? } })
 }
 
 const KEYS_AT_ONCE: usize = 500;
@@ -240,11 +247,24 @@ fn read_indexes(
 ) -> Outcome<Vec<Vec<u8>>> {
     let mut names = texts(connection.must_run(&["IDX.LIST"])?)?;
     // The one that every server has by default covers no record of the load.
-    names.retain(|name| name != b"idx:updated_at" && is_chosen(name));
+    names.retain(|name| name != b"idx:updated_at" && name != shared_queue::INDEX.as_bytes() && is_chosen(name));
     for name in &names {
         let info = connection.must_run(&[b"IDX.INFO", name.as_slice()])?;
         let (prefixes, field) = (part(&info, b"prefixes")?, part(&info, b"field")?);
-        state.define(name, indexes::definition(prefixes.items()[0].bytes(), field.bytes()));
+        let mut words = command(&[&"PREFIX", &"1", &prefixes.items()[0].bytes(), &"FIELD", &field.bytes()]);
+        if let Ok(group) = part(&info, b"group") {
+            words.extend(command(&[&"GROUP", &group.bytes()]));
+        }
+        if let Ok(held) = part(&info, b"held")
+            && let [field, values @ ..] = held.items()
+        {
+            words.extend(command(&[&"HELD", &field.bytes(), &values.len().to_string()]));
+            words.extend(values.iter().map(|value| value.bytes().to_vec()));
+        }
+        state.define(name, indexes::definition(&words));
+        let limits = connection.must_run(&[b"IDX.LIMIT", name.as_slice()])?;
+        let told = || Trouble::Wrong(format!("{} in place of limits", limits.excerpt()));
+        grouped::read_limits(state, name, &limits).ok_or_else(told)?;
     }
     Ok(names)
 }

@@ -47,6 +47,12 @@ pub(crate) enum Subject {
     Checkpoint,
     /// A restore of that snapshot, which keeps what is newer.
     Merge,
+    /// A write of a job of the queue that all clients share.
+    Job,
+    /// Claims of such jobs.
+    Claim,
+    /// A look at the groups of that queue.
+    Groups,
 }
 
 impl Request {

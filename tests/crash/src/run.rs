@@ -125,6 +125,7 @@ impl Run<'_> {
             // The reply does not matter: one may be under way.
             connect(&server)?.run(&[command]).map_err(|trouble| trouble.describe(command))?;
         }
+        self.make_queue(&server, &mut random)?;
         self.load(&server, follower.as_ref(), &round, &mut random)?;
         match (round.ending, follower) {
             (Ending::TakeOver(how), Some(follower)) => self.end_take_over(server, follower, how),
@@ -254,6 +255,15 @@ impl Run<'_> {
             }
         };
         owner.fill(&mut connect(server)?, from, to).map_err(|trouble| trouble.describe("filled with ballast"))
+    }
+
+    /// Makes the queue that all clients share, if there is none yet.
+    fn make_queue(&mut self, server: &Server, random: &mut Random) -> Result<(), String> {
+        let queue = &self.ledger.shared.queue;
+        if !self.features().own_commands || queue.is_made() {
+            return Ok(());
+        }
+        queue.make(&mut connect(server)?, random).map_err(|trouble| trouble.describe("made the shared queue"))
     }
 
     /// All clients at once, until the moment comes.

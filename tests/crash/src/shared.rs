@@ -1,5 +1,5 @@
 //! What all clients write together: counters, groups of keys that change as a whole, accounts whose sum stays zero, and
-//! registers, which have a file of their own.
+//! registers and a queue, which have files of their own.
 //! No client alone knows their state, so each has a rule that must hold after a crash.
 
 use std::collections::BTreeMap;
@@ -9,6 +9,7 @@ use wire::Reply;
 
 use crate::model::{Entry, Value, parse_int};
 use crate::request::{Command, Request, Subject, command, excerpt};
+use crate::shared_queue::SharedQueue;
 use crate::shared_registers::SharedRegisters;
 
 /// Every shared key starts with this, and lives in database 0.
@@ -27,6 +28,7 @@ pub(crate) struct Shared {
     counters: [Mutex<Counter>; COUNTERS],
     groups: [Mutex<Group>; GROUPS],
     pub(crate) registers: SharedRegisters,
+    pub(crate) queue: SharedQueue,
 }
 
 /// All that clients add to it is at least what was acknowledged and at most what was sent.
@@ -55,7 +57,12 @@ struct Write {
 
 impl Shared {
     pub(crate) fn new() -> Shared {
-        Shared { counters: Default::default(), groups: Default::default(), registers: SharedRegisters::default() }
+        Shared {
+            counters: Default::default(),
+            groups: Default::default(),
+            registers: SharedRegisters::default(),
+            queue: SharedQueue::default(),
+        }
     }
 
     /// `INCRBY`, `HINCRBY` or `ZINCRBY` on a counter.
@@ -106,7 +113,8 @@ impl Shared {
             Subject::Register { .. } | Subject::Checkpoint | Subject::Merge => {
                 return self.registers.acknowledge(subject, reply);
             }
-            Subject::Own | Subject::Near | Subject::Transfer => {}
+            Subject::Claim | Subject::Groups => return self.queue.acknowledge(subject, reply),
+            Subject::Own | Subject::Near | Subject::Transfer | Subject::Job => {}
         }
         Ok(())
     }

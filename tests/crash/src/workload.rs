@@ -65,7 +65,8 @@ impl Workload<'_> {
                 vec![Request::new(db, self.author.session(ahead, db))]
             }
             22 if self.author.random.one_in(3) => vec![self.big(ahead)],
-            31..39 if self.author.features.registers => vec![self.shared.registers.write(&mut self.author.random)],
+            39..46 if self.shared.queue.is_made() => vec![self.shared.queue.write(&mut self.author.random)],
+            46..54 if self.author.features.registers => vec![self.shared.registers.write(&mut self.author.random)],
             _ => {
                 let db = self.author.database();
                 vec![Request::new(db, self.author.own(ahead, db))]
