@@ -3,6 +3,7 @@
 
 use super::claim::rates_now_ns;
 use crate::shared::options::{argument, error, limit, number, once, shown, unknown_among, unknown_option};
+use crate::shared::sliced_array::SlicedArray;
 use crate::shared::slices::{run, take_token};
 use execution::args::{Args, is_word};
 use execution::commit;
@@ -21,7 +22,7 @@ use keyspace::index::groups::{
 };
 use keyspace::{Definable, Effect, Locked};
 use numbers::parse_f64;
-use resp::{Reply, Request};
+use resp::{Protocol, Reply, Request};
 use std::sync::Arc;
 
 /// The most groups in one reply of IDX.GROUPS.
@@ -265,53 +266,116 @@ fn changed(before: Limits, changes: &Changes) -> Limits {
     }
 }
 
-/// `IDX.LIMIT name`
+/// The progress of a list of limits.
+struct Listing {
+    index: Arc<Index>,
+    /// Those so far, encoded as in the reply.
+    body: SlicedArray,
+    count: usize,
+    /// The group of the last one.
+    last: Option<Vec<u8>>,
+}
+
+/// `IDX.LIMIT name`, in slices: there may be very many.
 fn list_limits(cx: &mut ScriptCx<'_, '_>, name: &[u8]) -> CommandResult {
-    let index = find(cx, name)?;
-    revealed::await_definitions(cx)?;
-    let set: Vec<(String, Option<Vec<u8>>, Limits)> = index.groups.with_limits(|table| {
-        let owned = table.iter().map(|(scope, limits)| match scope {
-            Scope::All => ("all".to_owned(), None, limits),
-            Scope::Each => ("each".to_owned(), None, limits),
-            Scope::Group(group) => ("group".to_owned(), Some(group.to_vec()), limits),
-        });
-        owned.collect()
-    });
-    let reply = &mut cx.reply;
-    reply.array(set.len());
-    for (scope, group, limits) in set {
-        let parts = [
-            group.is_some(),
-            limits.held != Setting::Default,
-            limits.rate != Setting::Default,
-            limits.weight.is_some(),
-            limits.pause.is_some(),
-        ];
-        reply.map(1 + parts.into_iter().filter(|part| *part).count());
-        reply.bulk(b"scope");
-        reply.bulk(scope.as_bytes());
-        if let Some(group) = group {
-            reply.bulk(b"group");
-            reply.bulk(&group);
+    let (mut listing, token) = match cx.client.resume::<Listing>() {
+        Some((listing, token)) => (listing, token),
+        None => {
+            let index = find(cx, name)?;
+            revealed::await_definitions(cx)?;
+            let token = match &cx.held {
+                Some(held) => cx.engine.databases.take_token(held, cx.client.db),
+                None => take_token(cx)?,
+            };
+            (Listing { index, body: SlicedArray::default(), count: 0, last: None }, token)
         }
-        match limits.held {
-            Setting::Default => {}
-            Setting::None => none(reply, "held"),
-            Setting::Is(max) => put_held(reply, max),
-        }
-        match limits.rate {
-            Setting::Default => {}
-            Setting::None => none(reply, "rate"),
-            Setting::Is(rate) => put_rate(reply, rate),
-        }
-        if let Some(weight) = limits.weight {
-            put_weight(reply, weight);
-        }
-        if let Some(pause) = limits.pause {
-            put_pause(reply, pause);
+    };
+    let slice = TimeSlice::begin(cx.engine);
+    let (protocol, bytes_max) = (cx.reply.protocol(), cx.client.output_bytes_max);
+    while listing.step(protocol, bytes_max) && listing.body.len() <= bytes_max {
+        // A transaction or script keeps its locks anyway, so there is no point in yielding.
+        if slice.is_over() && cx.held.is_none() {
+            let left = listing.index.groups.with_limits(|table| table.len()).saturating_sub(listing.count);
+            if !listing.body.expects_more() {
+                listing.body.expect_more(listing.count, listing.count, left, bytes_max);
+            }
+            cx.leave(listing, Some(token));
+            return Ok(());
         }
     }
+    listing.body.send(listing.count, &mut cx.reply);
     Ok(())
+}
+
+impl Listing {
+    /// Lists some. False at the end.
+    fn step(&mut self, protocol: Protocol, bytes_max: usize) -> bool {
+        let Listing { index, body, count, last } = self;
+        let before = *count;
+        let mut reply = body.writer(protocol, bytes_max);
+        let mut list = |some: &mut dyn Iterator<Item = (Scope<'_>, Limits)>| {
+            let mut reached = None;
+            for (scope, limits) in some.take(LISTED_AT_ONCE) {
+                put_limits(&mut reply, scope, limits);
+                reached = Some(scope_name(scope));
+                *count += 1;
+            }
+            reached
+        };
+        let reached = index.groups.with_limits(|table| match last.as_deref() {
+            None => list(&mut table.iter()),
+            Some(last) => list(&mut table.iter_after(Scope::Group(last))),
+        });
+        *last = reached.flatten().or(last.take());
+        *count - before == LISTED_AT_ONCE
+    }
+}
+
+/// The group of a scope.
+fn scope_name(scope: Scope<'_>) -> Option<Vec<u8>> {
+    match scope {
+        Scope::All | Scope::Each => None,
+        Scope::Group(group) => Some(group.to_vec()),
+    }
+}
+
+/// Everything that is set for a scope.
+fn put_limits(reply: &mut Reply<'_>, scope: Scope<'_>, limits: Limits) {
+    let (scope, group): (&[u8], _) = match scope {
+        Scope::All => (b"all", None),
+        Scope::Each => (b"each", None),
+        Scope::Group(group) => (b"group", Some(group)),
+    };
+    let parts = [
+        group.is_some(),
+        limits.held != Setting::Default,
+        limits.rate != Setting::Default,
+        limits.weight.is_some(),
+        limits.pause.is_some(),
+    ];
+    reply.map(1 + parts.into_iter().filter(|part| *part).count());
+    reply.bulk(b"scope");
+    reply.bulk(scope);
+    if let Some(group) = group {
+        reply.bulk(b"group");
+        reply.bulk(group);
+    }
+    match limits.held {
+        Setting::Default => {}
+        Setting::None => none(reply, "held"),
+        Setting::Is(max) => put_held(reply, max),
+    }
+    match limits.rate {
+        Setting::Default => {}
+        Setting::None => none(reply, "rate"),
+        Setting::Is(rate) => put_rate(reply, rate),
+    }
+    if let Some(weight) = limits.weight {
+        put_weight(reply, weight);
+    }
+    if let Some(pause) = limits.pause {
+        put_pause(reply, pause);
+    }
 }
 
 fn none(reply: &mut Reply<'_>, attribute: &str) {

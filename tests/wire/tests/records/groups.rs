@@ -486,6 +486,16 @@ fn very_many_limits_are_taken_back_and_do_not_come_again() {
         run(&format!("HSET job:{group} at 1 state pending tenant g{group}"));
     }
     assert_eq!(run("IDX.LIMIT due EACH HELD 1"), "+OK");
+    // Listed in steps, in a transaction too: that for each, then groups by their names.
+    let each = r#"["scope", "each", "held", :1]"#.to_owned();
+    let mut names: Vec<String> = (0..500).map(|group| format!("g{group}")).collect();
+    names.sort();
+    let of_group =
+        |name: &String| format!(r#"["scope", "group", "group", "{name}", "rate", [:1, :1000, :1], "pause", "yes"]"#);
+    let all = format!("[{}]", [each].into_iter().chain(names.iter().map(of_group)).collect::<Vec<_>>().join(", "));
+    assert_eq!(run("IDX.LIMIT due"), all);
+    assert_eq!((run("MULTI"), run("IDX.LIMIT due")), ("+OK".into(), "+QUEUED".into()));
+    assert_eq!(run("EXEC"), format!("[{all}]"));
     assert_eq!(run("CLAIM 1 due MAX NOW SET 1 state running KEYS"), "[]");
     assert_eq!(run("IDX.LIMIT due RESET"), "+OK");
     assert_eq!(run("IDX.LIMIT due"), "[]");
@@ -499,4 +509,42 @@ fn very_many_limits_are_taken_back_and_do_not_come_again() {
     server.kill();
     server = home.start();
     assert_eq!(asking(&server)("IDX.LIMIT due"), "[]");
+}
+
+/// Regression: what was used up of the slower rate held the group back until its time, and waiting claims tried all the while.
+#[test]
+fn a_faster_rate_is_in_force_at_once() {
+    check(
+        r##"
+        # holdfast only
+        > IDX.CREATE due PREFIX 1 job: FIELD at GROUP tenant
+        +OK
+        > HSET job:1 at 1 tenant a
+        :2
+        > IDX.LIMIT due GROUP a RATE 1 3600000
+        +OK
+        > CLAIM 1 due SET 1 x 1 KEYS
+        ["job:1"]
+        > CLAIM 1 due SET 1 x 1 KEYS
+        []
+        > IDX.LIMIT due GROUP a RATE 5 1000
+        +OK
+        > CLAIM 1 due SET 1 x 1 KEYS BLOCK 30000
+        ["job:1"]
+        > IDX.LIMIT due GROUP a RATE 1 3600000
+        +OK
+        > CLAIM 1 due SET 1 x 1 KEYS
+        []
+        > IDX.LIMIT due GROUP a RESET
+        +OK
+        > IDX.LIMIT due ALL RATE 1 3600000
+        +OK
+        > CLAIM 1 due SET 1 x 1 KEYS
+        ["job:1"]
+        > IDX.LIMIT due ALL RATE 5 1000
+        +OK
+        > CLAIM 1 due SET 1 x 1 KEYS BLOCK 30000
+        ["job:1"]
+        "##,
+    );
 }

@@ -4,6 +4,7 @@
 
 use super::rate::{RATE_MAX, Rate};
 use std::collections::BTreeMap;
+use std::ops::Bound::{Excluded, Unbounded};
 
 /// One attribute of a limit, as it was set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -197,11 +198,25 @@ impl LimitTable {
         }
     }
 
-    /// Everything that is set.
+    /// About how many limits are set.
+    pub fn len(&self) -> usize {
+        self.own.len()
+    }
+
+    /// Everything that is set: for all, for each, then for groups by their names.
     pub fn iter(&self) -> impl Iterator<Item = (Scope<'_>, Limits)> {
         let whole = [(Scope::All, self.all), (Scope::Each, self.each)];
-        let own = self.own.iter().map(|(name, limits)| (Scope::Group(name), *limits));
-        whole.into_iter().chain(own).filter(|(_, limits)| !limits.is_empty())
+        whole.into_iter().filter(|(_, limits)| !limits.is_empty()).chain(self.iter_after(Scope::Each))
+    }
+
+    /// What is set for the groups behind this one, for all of them after any other scope.
+    pub fn iter_after(&self, last: Scope<'_>) -> impl Iterator<Item = (Scope<'_>, Limits)> {
+        let from = match last {
+            Scope::All | Scope::Each => Unbounded,
+            Scope::Group(name) => Excluded(name),
+        };
+        let own = self.own.range::<[u8], _>((from, Unbounded));
+        own.map(|(name, limits)| (Scope::Group(name), *limits))
     }
 }
 

@@ -26,8 +26,9 @@ impl Rate {
         (self.per_ms * NS_PER_MS).div_ceil(self.takes)
     }
 
-    /// The state as it counts now. After the clock was set back it is cut, or nothing could be taken for as long.
-    fn used_up_to(self, until_ns: u64, now_ns: u64) -> u64 {
+    /// The state as it counts now. After the clock was set back, or a slower rate was in force, it is cut, or nothing could be
+    /// taken for as long.
+    pub(super) fn used_up_to(self, until_ns: u64, now_ns: u64) -> u64 {
         until_ns.min(now_ns.saturating_add(self.step_ns().saturating_mul(self.burst)))
     }
 

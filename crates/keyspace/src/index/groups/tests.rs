@@ -193,6 +193,16 @@ impl Model {
         self.records.values().filter(|(name, _, is_held)| *is_held && within(name)).count() as u64
     }
 
+    /// What was used up of a slower rate counts for a burst of the one that is in force now.
+    fn cut_states(&mut self, now_ns: u64) {
+        let cut = |rate: Option<Rate>, until: u64| rate.map_or(until, |rate| rate.used_up_to(until, now_ns));
+        self.all_until = cut(self.all.applied(&Limits::default()).rate, self.all_until);
+        for name in self.untils.keys().cloned().collect::<Vec<_>>() {
+            let until = cut(self.limits(&name).rate, self.untils[&name]);
+            self.untils.insert(name, until);
+        }
+    }
+
     /// The records that may be taken now by a claim, which may hold them.
     fn allowed(&self, max: f64, holds: bool, now_ns: u64) -> Vec<u64> {
         let all = self.all.applied(&Limits::default());
@@ -272,8 +282,12 @@ fn random_histories_are_as_in_the_model() {
                             queues.set_limits(Scope::Group(&group), limits);
                         }
                     }
+                    model.cut_states(now_ns);
                 }
-                6 => now_ns += random.below(30) as u64 * MS,
+                6 => {
+                    now_ns += random.below(30) as u64 * MS;
+                    queues.pass_time(now_ns);
+                }
                 7 if random.next().is_multiple_of(10) => {
                     drop(queues.clear(true, own));
                     model.records.clear();
@@ -307,6 +321,41 @@ fn random_histories_are_as_in_the_model() {
                 assert_eq!(held, model.held(Some(group)));
             }
             queues.check();
+        }
+    }
+}
+
+/// Regression: it was cut anew with every look, moved on with the clock, and nothing was given until the time of the slower rate.
+#[test]
+fn the_time_of_a_slower_rate_does_not_hold_a_faster_one_back() {
+    let rate = |takes, per_ms| Limits { rate: Setting::Is(Rate { takes, per_ms, burst: takes }), ..Limits::default() };
+    for scope in [Scope::Group(b"a"), Scope::Each, Scope::All] {
+        for is_restarted in [false, true] {
+            let mut queues = queues();
+            queues.change(1, None, place(b"a", 0.0, false), nothing_of_its_own);
+            queues.set_limits(scope, rate(1, 3_600_000));
+            let claim = |queues: &mut GroupQueues, now_ns| take(queues, Order::Fair, now_ns, -1.0).is_some();
+            assert!(claim(&mut queues, BEGAN) && !claim(&mut queues, BEGAN + 60_000 * MS));
+            let mut changed_ns = BEGAN + 60_000 * MS;
+            queues.set_limits(scope, rate(5, 1000));
+            if is_restarted {
+                // Only the state is known, and no time.
+                let raised = match scope {
+                    Scope::All => Scope::All,
+                    _ => Scope::Group(b"a"),
+                };
+                queues = self::queues();
+                queues.set_limits(scope, rate(5, 1000));
+                queues.raise_rate(raised, BEGAN + 3_600_000 * MS, |_| match scope {
+                    Scope::Group(_) => rate(5, 1000),
+                    _ => Limits::default(),
+                });
+                queues.change(1, None, place(b"a", 0.0, false), nothing_of_its_own);
+                changed_ns += 5_000 * MS;
+            }
+            assert!(!claim(&mut queues, changed_ns + 199 * MS), "{scope:?}, {is_restarted}: a burst is used up");
+            let allowed = (0..3_000).filter(|ms| claim(&mut queues, changed_ns + (200 + ms) * MS)).count();
+            assert!((14..=16).contains(&allowed), "{scope:?}, {is_restarted}: {allowed} in three seconds");
         }
     }
 }
