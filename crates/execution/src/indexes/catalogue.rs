@@ -7,7 +7,7 @@ use keyspace::{DATABASES, Key, Locked};
 use locks::{RwLock, rank};
 use std::collections::BTreeSet;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// All indexes of records.
 #[derive(Default)]
@@ -19,6 +19,8 @@ pub struct IndexCatalogue {
     lengths: AtomicU64,
     /// At least one index stamps records.
     stamps: AtomicBool,
+    /// Counts the shards in which states of rates were looked for that are over.
+    tidied: AtomicUsize,
 }
 
 #[inline]
@@ -67,6 +69,11 @@ impl IndexCatalogue {
     #[inline]
     pub fn stamps_records(&self) -> bool {
         self.stamps.load(Relaxed)
+    }
+
+    /// Counts on from one shard to the next, for what is done in one of them with each tick.
+    pub(super) fn next_tidied(&self) -> usize {
+        self.tidied.fetch_add(1, Relaxed)
     }
 
     /// Replaces all indexes. The shards have them already.

@@ -10,6 +10,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+/// The states of rates that are looked at with each tick, in each database of one shard.
+const TIDIED_RATES: usize = 2048;
+
 /// What a start reports about indexes.
 #[derive(Debug, Default)]
 pub struct RevivedIndexes {
@@ -167,10 +170,15 @@ pub fn set_limits(engine: &Engine, name: &[u8], definition: Option<&[u8]>) {
     }
 }
 
-/// Does some of the work that is left in the groups of indexes. Holds no other lock.
+/// Does some of the work that is left in the groups of indexes, and forgets states of rates that are over, in one shard.
+/// Holds no other lock.
 pub fn tidy_groups(engine: &Engine) {
     let now_ns = engine.clock.unix_us().saturating_mul(1000);
     engine.indexes.list().iter().for_each(|index| index.groups.work(now_ns));
+    let shard = engine.indexes.next_tidied() % engine.keyspace.shard_count();
+    if let Some(mut locked) = engine.keyspace.lock_shard_unless_busy(shard) {
+        locked.forget_rates_over(now_ns, TIDIED_RATES);
+    }
 }
 
 fn unix_ms(engine: &Engine) -> u64 {

@@ -225,7 +225,9 @@ impl Locked<'_> {
     fn forget_index(&mut self, name: &[u8]) {
         let names = groups::names_of(name);
         self.definitions_mut().forget_limits(&names);
-        self.shards_mut().flat_map(|shard| shard.dbs.iter_mut()).for_each(|db| db.forget_rates(&names));
+        self.shards_mut()
+            .flat_map(|shard| shard.dbs.iter_mut())
+            .for_each(|db| drop(db.take_rates(|name| name.starts_with(&names))));
     }
 
     /// Removes a key. A large value is freed after the locks are released.

@@ -1,6 +1,7 @@
 //! One database of one shard: entries and the ordered structures beside them. Knows expiry; refuses to know commands.
 
 use super::detached::DetachedValue;
+use super::rates::RateStates;
 use crate::digest::Digest;
 use crate::index::Indexes;
 use crate::index::item::{Item, by_score};
@@ -13,7 +14,7 @@ use crate::types::listed::{ListKind, Listed};
 use crate::types::run::RunStatus;
 use crate::types::{Applied, Change, Entry, Object, RecordFields, Shapes, TYPES, Table, Thresholds, ValueType};
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Entries by name, with ordered deadlines that `apply` updates.
 #[derive(Default)]
@@ -40,16 +41,13 @@ pub struct Db {
     /// How many runs have each status.
     by_run_status: [u32; RunStatus::ALL.len()],
     /// The states of rates that claims have used up. Most databases have none.
-    rates: Option<Box<Rates>>,
+    rates: Option<Box<RateStates>>,
     /// The last use that new keys get: see [`Locked::at`](super::locked::Locked::at).
     pub(super) used_at: u32,
 }
 
 /// The number of random entries drawn for each sample that must have a deadline.
 const TRIES_PER_SAMPLE: usize = 8;
-
-/// The states of rates, by the position of their names in a walk, and by their names.
-type Rates = BTreeMap<(u32, Box<[u8]>), u64>;
 
 /// The lists of a database's sessions.
 #[derive(Default)]
@@ -307,42 +305,31 @@ impl Db {
         old.filter_map(|(sent_ms, id)| Some((*sent_ms, self.table.by_id(*id)?)))
     }
 
-    /// Raises the state of a rate, and forgets the states of others that are over. False when it was as high before.
+    /// Raises the state of a rate. False when it was as high before.
     pub(super) fn raise_rate(&mut self, key: Key<'_>, until_ns: u64, now_ns: u64) -> bool {
-        let rates = self.rates.get_or_insert_default();
-        // A walk over all states for each doubling of their number.
-        if rates.len().is_power_of_two() {
-            rates.retain(|_, until_ns| *until_ns > now_ns);
-        }
-        let state = rates.entry((key.hash.position(), key.name.into())).or_default();
-        let is_raised = until_ns > *state;
-        *state = until_ns.max(*state);
-        is_raised
+        self.rates.get_or_insert_default().raise(key, until_ns, now_ns)
     }
 
     /// The states of rates with names at these positions.
     pub(super) fn rates(&self, from: u32, to: u32) -> impl Iterator<Item = (&[u8], u64)> {
-        let rates = self.rates.iter().flat_map(move |rates| rates.range((from, Box::default())..));
-        rates.take_while(move |((position, _), _)| *position <= to).map(|((_, name), until_ns)| (&**name, *until_ns))
+        self.rates.iter().flat_map(move |rates| rates.between(from, to))
     }
 
     /// Removes the states of rates for whose names `counts` holds.
     pub(super) fn take_rates(&mut self, counts: impl Fn(&[u8]) -> bool) -> Vec<(Box<[u8]>, u64)> {
-        let Some(rates) = &mut self.rates else { return Vec::new() };
-        let (taken, kept): (Rates, Rates) =
-            std::mem::take(&mut **rates).into_iter().partition(|((_, name), _)| counts(name));
-        **rates = kept;
-        taken.into_iter().map(|((_, name), until_ns)| (name, until_ns)).collect()
+        self.change_rates(|rates| rates.take(counts)).unwrap_or_default()
     }
 
-    /// Forgets the states of rates whose names begin so.
-    pub(super) fn forget_rates(&mut self, prefix: &[u8]) {
-        if let Some(rates) = &mut self.rates {
-            rates.retain(|(_, name), _| !name.starts_with(prefix));
-            if rates.is_empty() {
-                self.rates = None;
-            }
-        }
+    /// Looks at about `count` states of rates, and forgets those that are over.
+    pub(super) fn forget_rates_over(&mut self, now_ns: u64, count: usize) {
+        self.change_rates(|rates| rates.forget_over(now_ns, count));
+    }
+
+    /// Removes some states of rates. What holds them goes with the last one.
+    fn change_rates<T>(&mut self, change: impl FnOnce(&mut RateStates) -> T) -> Option<T> {
+        let changed = change(self.rates.as_mut()?);
+        self.rates.take_if(|rates| rates.is_empty());
+        Some(changed)
     }
 
     /// Heap bytes of the table and indexes, without the entries.

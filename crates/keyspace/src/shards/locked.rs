@@ -658,6 +658,12 @@ impl<'a> Locked<'a> {
         }
     }
 
+    /// Looks at about `count` states of rates in each database, and forgets those that are over.
+    pub fn forget_rates_over(&mut self, now_ns: u64, count: usize) {
+        let dbs = self.shards_mut().flat_map(|shard| shard.dbs.iter_mut());
+        dbs.for_each(|db| db.forget_rates_over(now_ns, count));
+    }
+
     /// Backfill: adds records of the locked shard, from a position on, to the indexes that are not complete, until
     /// about `count` were visited. Returns where to continue.
     pub fn index_some(&mut self, from: u32, count: usize) -> Option<u32> {

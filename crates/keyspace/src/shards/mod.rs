@@ -10,6 +10,7 @@ mod held;
 #[cfg(test)]
 mod index_tests;
 pub mod locked;
+mod rates;
 #[cfg(test)]
 mod same_hash_tests;
 pub mod shard;
