@@ -322,10 +322,10 @@ fn limits_are_told_and_refused() {
         > IDX.LIMIT plain ALL HELD 5
         -ERR the index 'plain' does not know what is held: it was created without HELD
         > CLAIM 1 due SET 1 tenant b
-        -ERR the field 'tenant' is that of the group, and cannot be in SET or ELSE
+        -ERR the field 'tenant' is that of the group, which CLAIM does not change
         // Regression: it could come into a group whose cap is reached.
         > CLAIM 1 due SET 1 state running COUNTER tries UPTO 1 ELSE 2 state running tenant b
-        -ERR the field 'tenant' is that of the group, and cannot be in SET or ELSE
+        -ERR the field 'tenant' is that of the group, which CLAIM does not change
         > CLAIM 1 due SET 1 at 5 COUNTER state
         -ERR the field 'state' says what is held, and cannot be counted
         > CLAIM 1 due SET 1 at 5 ORDER last

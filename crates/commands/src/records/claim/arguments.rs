@@ -193,9 +193,7 @@ impl<'a> Claim<'a> {
         let otherwise = limit.flat_map(|limit| &limit.otherwise);
         let set = self.set.iter().chain(otherwise).map(|(field, _)| *field);
         match set.chain(counter).any(|field| field == group) {
-            true => {
-                Err(error(format!("the field {} is that of the group, and cannot be in SET or ELSE", shown(group))))
-            }
+            true => Err(error(format!("the field {} is that of the group, which CLAIM does not change", shown(group)))),
             false => Ok(()),
         }
     }

@@ -536,7 +536,11 @@ impl GroupQueues {
         // A group whose turn has passed, or that never had one, comes at the end of this round: at the beginning, groups that
         // are always new would keep the others from their turns.
         let is_late = is_ready && !group.filed.is_ready && turn < self.turn;
-        let turn = if is_late { self.turn + stride(limits.weight) - 1 } else { turn };
+        // It waits at most one round, also after it was lighter, and after takes by claims that only it could serve.
+        let turn = match is_late {
+            true => self.turn + stride(limits.weight) - 1,
+            false => turn.min(self.turn + stride(limits.weight)),
+        };
         Filed {
             turn,
             head,
@@ -590,12 +594,14 @@ impl GroupQueues {
 
     /// Cuts the state of the rate for all groups together, as [`cut_state`](GroupQueues::cut_state) does.
     fn cut_state_of_all(&mut self) {
-        if let Some(rate) = self.all.applied(&Limits::default()).rate.filter(|_| self.is_current) {
-            self.all_until_ns = rate.used_up_to(self.all_until_ns, self.now_ns);
+        if self.is_current {
+            let rate = self.all.applied(&Limits::default()).rate;
+            self.all_until_ns = rate.map_or(0, |rate| rate.used_up_to(self.all_until_ns, self.now_ns));
         }
     }
 
-    /// Cuts the state of a group's rate, which is too far ahead after another rate was set or the clock was set back.
+    /// Cuts the state of a group's rate, which is too far ahead after another rate was set, or none, or the clock was set
+    /// back.
     ///
     /// IMPORTANT: it is kept so. A cut that is made anew with every look moves on with the clock, and nothing is allowed
     /// before the time that was cut off.
@@ -604,10 +610,10 @@ impl GroupQueues {
         if !self.is_current || group.until_ns <= self.now_ns {
             return;
         }
-        if let Some(rate) = self.applied(group).rate {
-            let until_ns = rate.used_up_to(group.until_ns, self.now_ns);
-            self.group_mut(slot).until_ns = until_ns;
-        }
+        // Without a rate nothing is used up.
+        let rate = self.applied(group).rate;
+        let until_ns = rate.map_or(0, |rate| rate.used_up_to(group.until_ns, self.now_ns));
+        self.group_mut(slot).until_ns = until_ns;
     }
 
     /// Removes a group from all orders.

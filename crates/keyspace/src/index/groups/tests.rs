@@ -193,9 +193,9 @@ impl Model {
         self.records.values().filter(|(name, _, is_held)| *is_held && within(name)).count() as u64
     }
 
-    /// What was used up of a slower rate counts for a burst of the one that is in force now.
+    /// What was used up of a slower rate counts for a burst of the one that is in force now, and for nothing without one.
     fn cut_states(&mut self, now_ns: u64) {
-        let cut = |rate: Option<Rate>, until: u64| rate.map_or(until, |rate| rate.used_up_to(until, now_ns));
+        let cut = |rate: Option<Rate>, until: u64| rate.map_or(0, |rate| rate.used_up_to(until, now_ns));
         self.all_until = cut(self.all.applied(&Limits::default()).rate, self.all_until);
         for name in self.untils.keys().cloned().collect::<Vec<_>>() {
             let until = cut(self.limits(&name).rate, self.untils[&name]);
@@ -323,6 +323,51 @@ fn random_histories_are_as_in_the_model() {
             queues.check();
         }
     }
+}
+
+/// Regression: its turn stayed where it was, a hundred thousand rounds away.
+#[test]
+fn a_group_that_becomes_heavier_waits_at_most_one_round() {
+    let weight = |weight| Limits { weight: Some(weight), ..Limits::default() };
+    let mut queues = queues();
+    for id in 0..1_000 {
+        let group = if id % 2 == 0 { b"a" } else { b"b" };
+        queues.change(id, None, place(group, 0.0, false), nothing_of_its_own);
+    }
+    queues.set_limits(Scope::Group(b"a"), weight(WEIGHT_MIN));
+    queues.set_limits(Scope::Group(b"b"), weight(WEIGHT_MAX));
+    for _ in 0..10 {
+        take(&mut queues, Order::Fair, BEGAN, 1e9);
+    }
+    queues.set_limits(Scope::Group(b"a"), weight(WEIGHT_MAX));
+    let mut of_a = || (0..100).filter(|_| take(&mut queues, Order::Fair, BEGAN, 1e9).unwrap().0 == b"a").count();
+    assert!((49..=51).contains(&of_a()));
+}
+
+/// Regression: each take by a claim that only one group could serve put it behind by one more round.
+#[test]
+fn claims_that_only_one_group_can_serve_put_it_behind_by_one_round() {
+    let mut queues = queues();
+    for id in 0..2_000 {
+        let (group, score) = if id % 2 == 0 { (b"a", 1.0) } else { (b"b", 0.0) };
+        queues.change(id, None, place(group, (BEGAN / MS) as f64 + score, false), nothing_of_its_own);
+    }
+    // Only the jobs of one are due.
+    for _ in 0..500 {
+        assert_eq!(take(&mut queues, Order::Fair, BEGAN, 1e9).unwrap().0, b"b");
+    }
+    let first: Vec<_> = (0..4).map(|_| take(&mut queues, Order::Fair, BEGAN + MS, 1e9).unwrap().0).collect();
+    assert!(first.contains(&b"b".to_vec()), "{first:?}");
+    // Each is found by a condition of its own.
+    for id in (1_200..2_000).filter(|id| id % 2 == 1) {
+        let Some(_) = queues.reserve(b"b", id, TAKE, BEGAN + MS) else { panic!("it may give") };
+        let at = (BEGAN / MS) as f64;
+        let before = place(b"b", at, false);
+        queues.change(id, before, place(b"b", at + 1e9, true), nothing_of_its_own);
+        queues.end_take(b"b", id);
+    }
+    let next: Vec<_> = (0..4).map(|_| take(&mut queues, Order::Fair, BEGAN + MS, 1e9).unwrap().0).collect();
+    assert!(next.contains(&b"b".to_vec()), "{next:?}");
 }
 
 /// Regression: it was cut anew with every look, moved on with the clock, and nothing was given until the time of the slower rate.
