@@ -222,6 +222,8 @@ pub struct Take {
 const FILED_AT_ONCE: usize = if cfg!(test) { 2 } else { 64 };
 const FORGOTTEN_AT_ONCE: usize = 4;
 const FORGOTTEN_BY_WORK: usize = 512;
+/// How many groups without records are remembered for the sake of the others' turns, however few others there are.
+pub(super) const REMEMBERED: usize = 1024;
 /// From here on the clock was set back.
 const STEP_BACK_NS: u64 = 1_000_000_000;
 /// Tables keep at most this many times the memory that they need.
@@ -687,14 +689,23 @@ impl GroupQueues {
         }
     }
 
-    /// Forgets groups that are not needed any more.
+    /// Forgets groups that are not needed any more. Those that are remembered until the others had their turns are not many
+    /// more than the others: some of these may have nothing that any claim takes, and keep their turn for ever.
     fn forget_some(&mut self, max: usize) {
         for _ in 0..max {
             let Some((turn, slot)) = self.idle.first().copied() else { return };
-            if turn > self.turn && !self.ready.is_empty() {
+            let are_too_many = self.idle.len() > REMEMBERED + self.len() / 2;
+            if turn > self.turn && !self.ready.is_empty() && !are_too_many {
                 return;
             }
-            self.file(slot);
+            let group = self.group(slot);
+            match self.place_of(slot, group, turn).is_idle {
+                true => {
+                    self.unfile(slot, group.filed);
+                    self.forget(slot);
+                }
+                false => self.file(slot),
+            }
         }
     }
 

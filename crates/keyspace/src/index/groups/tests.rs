@@ -1,5 +1,6 @@
 //! Groups against a plain model: random records, limits, takes and times.
 
+use super::queues::REMEMBERED;
 use super::*;
 use crate::types::sorted_set::{ScoreBound, ScoreRange};
 use std::collections::BTreeMap;
@@ -170,6 +171,27 @@ fn a_million_short_lived_groups_leave_nothing_behind() {
     }
     assert_eq!((queues.len(), queues.items(), queues.held()), (0, 0, 0));
     assert!(queues.capacity() < 1024, "{}", queues.capacity());
+}
+
+/// Regression: a group whose only record no claim takes kept its turn, and all that were emptied since were remembered.
+#[test]
+fn a_group_that_never_gives_lets_others_be_forgotten() {
+    let mut queues = queues();
+    queues.change(0, None, place(b"stuck", 0.0, false), nothing_of_its_own);
+    let mut search = GroupSearch::new(Order::Fair, TAKE, up_to((BEGAN / MS) as f64));
+    while search.next(&mut queues, false, BEGAN) == Found::Unfinished {}
+    for id in 1..10_000 {
+        let name = format!("{id}");
+        queues.change(id, None, place(name.as_bytes(), 1.0, false), nothing_of_its_own);
+        // A claim with a condition takes it.
+        queues.reserve(name.as_bytes(), id, TAKE, BEGAN).expect("nothing limits it");
+        let held = place(name.as_bytes(), (BEGAN / MS) as f64 + 1e9, true);
+        queues.change(id, place(name.as_bytes(), 1.0, false), held, nothing_of_its_own);
+        queues.end_take(name.as_bytes(), id);
+        queues.change(id, held, None, nothing_of_its_own);
+    }
+    assert!(queues.len() < 3 * REMEMBERED, "{} groups", queues.len());
+    queues.check();
 }
 
 /// What the queues should do, without any order that has to be kept.
