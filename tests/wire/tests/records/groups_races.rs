@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::SeqCst};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use wire::{Connection, Random};
 
@@ -15,6 +16,8 @@ const WORKERS: u64 = 6;
 const TENANTS: usize = 4;
 const CAP: i64 = 2;
 const CAP_OF_ALL: i64 = 5;
+/// How long the server may take to remove what has expired.
+const REMOVED_WITHIN: Duration = Duration::from_secs(20);
 
 fn field<'r>(reply: &'r wire::Reply, name: &str) -> Option<&'r wire::Reply> {
     let fields = reply.items();
@@ -23,11 +26,14 @@ fn field<'r>(reply: &'r wire::Reply, name: &str) -> Option<&'r wire::Reply> {
 }
 
 /// Records and held records of each group, by a look at every record.
-fn count(connection: &mut Connection) -> BTreeMap<String, (i64, i64)> {
+fn count(connection: &mut Connection, jobs: usize) -> BTreeMap<String, (i64, i64)> {
     let mut counted: BTreeMap<String, (i64, i64)> = BTreeMap::new();
-    for job in 0..JOBS {
+    for job in 0..jobs {
         let reply = connection.run(&format!("HMGET job:{job} state tenant"));
         let [state, tenant] = reply.items() else { panic!("{reply}") };
+        if state.is_nil() {
+            continue;
+        }
         let (state, tenant) = (state.to_string(), tenant.text().to_owned());
         let group = counted.entry(tenant).or_default();
         group.0 += i64::from(state == "\"pending\"" || state == "\"running\"");
@@ -136,8 +142,84 @@ fn counts_are_those_of_all_records_after_any_writes() {
             });
         }
     });
-    let (found, expected) = (groups(&mut connection), count(&mut connection));
+    let (found, expected) = (groups(&mut connection), count(&mut connection, JOBS));
     assert_eq!(found, expected);
+}
+
+/// Jobs that are claimed, alone and in every bracket, lose their leases, expire, and are deleted, renamed and ended. Only claims
+/// make a job held here, and a job is renamed within its group, so no look may find more than the caps allow.
+#[test]
+fn caps_hold_whatever_becomes_of_held_records() {
+    const KEYS: usize = 60;
+    const CLAIM: &str = "CLAIM 1 due MAX NOW SET 2 state running at NOW+40 COUNT 2 KEYS";
+    let Some(session) = start() else { return };
+    let seed = Random::from_env().next_u64();
+    let mut connection = session.connect();
+    connection
+        .run("IDX.CREATE due PREFIX 1 job: FIELD at ONLY state 2 pending running GROUP tenant HELD state 1 running");
+    connection.run(&format!("IDX.LIMIT due EACH HELD {CAP}"));
+    connection.run(&format!("IDX.LIMIT due ALL HELD {CAP_OF_ALL}"));
+    connection.run("TXN.BEGIN");
+    assert!(connection.run(CLAIM).to_string().starts_with("-ERR"), "a transaction that answers at once has no claims");
+    connection.run("TXN.ROLLBACK");
+    let (working, taken) = (AtomicUsize::new(WORKERS as usize), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        for number in 0..WORKERS {
+            let (mut worker, mut random) = (session.connect(), Random::new(seed + number));
+            let (working, taken) = (&working, &taken);
+            scope.spawn(move || {
+                let _end = OneLess(working);
+                worker.run(&format!("SESSION.OPEN ID worker:{number} TTL 600000"));
+                for step in 1..=300 {
+                    let job = random.below(KEYS);
+                    let other = (job + TENANTS * (1 + random.below(5))) % KEYS;
+                    let words: Vec<String> = CLAIM.split(' ').map(|word| format!("'{word}'")).collect();
+                    let lines = match random.below(16) {
+                        0..5 => vec![format!("HSET job:{job} state pending at {} tenant t{}", job % 9, job % TENANTS)],
+                        5 => vec![format!("DEL job:{job}")],
+                        6 => vec![format!("PEXPIRE job:{job} {}", 1 + random.below(30))],
+                        7 => vec![format!("RENAME job:{job} job:{other}")],
+                        8 => vec![format!("HCAS job:{job} state running done")],
+                        9 => vec![format!("SESSION.CALL worker:{number} {step} LOW {step} {CLAIM}")],
+                        10 => vec!["MULTI".into(), CLAIM.into(), CLAIM.into(), "EXEC".into()],
+                        11 => vec![format!("EVAL \"return {{redis.call({0}), redis.call({0})}}\" 0", words.join(","))],
+                        12 => vec![format!("{CLAIM} ORDER score BLOCK 5")],
+                        _ => vec![CLAIM.to_owned()],
+                    };
+                    for line in lines {
+                        let reply = worker.run(&line).to_string();
+                        let is_refused = reply.starts_with('-') && reply != "-ERR no such key";
+                        assert!(!is_refused, "{line}: {reply}");
+                        taken.fetch_add(usize::from(line.contains("CLAIM") && reply.contains("job:")), SeqCst);
+                    }
+                }
+            });
+        }
+        let mut looks = session.connect();
+        while working.load(SeqCst) > 0 {
+            let held: Vec<i64> = groups(&mut looks).into_values().map(|(_, held)| held).collect();
+            assert!(held.iter().all(|held| *held <= CAP), "{held:?} are held");
+            assert!(held.iter().sum::<i64>() <= CAP_OF_ALL, "{held:?} are held");
+        }
+    });
+    assert!(taken.into_inner() > 100);
+    // What has expired is counted until it is removed.
+    let began = Instant::now();
+    while groups(&mut connection) != count(&mut connection, KEYS) {
+        if began.elapsed() > REMOVED_WITHIN {
+            assert_eq!(groups(&mut connection), count(&mut connection, KEYS), "for {REMOVED_WITHIN:?}");
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Counts down at its end, even by a panic.
+struct OneLess<'a>(&'a AtomicUsize);
+
+impl Drop for OneLess<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, SeqCst);
+    }
 }
 
 #[test]
