@@ -179,6 +179,33 @@ const SECTIONS: &[Section] = &[
         chart: &[],
     },
     Section {
+        name: "groups",
+        settings: Settings::OfWorkloadBesideRedis,
+        workloads: &["groups-writes", "groups-other-writes", "groups-claim", "groups-blocked", "groups-memory"],
+        pipelines: &[],
+        rounds_max: 1,
+        judged: true,
+        chart: &[],
+    },
+    Section {
+        name: "groups-life",
+        settings: Settings::OfWorkloadBesideRedis,
+        workloads: &["groups-life"],
+        pipelines: &[],
+        rounds_max: 1,
+        judged: true,
+        chart: &[],
+    },
+    Section {
+        name: "groups-neighbour",
+        settings: Settings::OfWorkloadBesideRedis,
+        workloads: &["groups-neighbour"],
+        pipelines: &[],
+        rounds_max: 1,
+        judged: true,
+        chart: &[],
+    },
+    Section {
         name: "durability",
         settings: Settings::OfWorkload,
         workloads: &["durability-always", "durability-start", "durability-snapshot"],
@@ -240,6 +267,8 @@ const CONDITIONS: &str = "conditions";
 
 const PAGE: &str = "docs/BENCHMARKS.md";
 const CHART: &str = "docs/benchmarks.svg";
+/// The chart of the one section that is about waits.
+const WAITS: &str = "docs/groups-neighbour.svg";
 
 /// Measures, and writes the page. A quick run or a part is written beside the other results, never to `docs`: figures that
 /// are not to be quoted, or of different runs, must not get there.
@@ -267,13 +296,15 @@ pub(crate) fn run(document: &Document) -> Result<()> {
     }
 
     let page = filled(page, &measured)?;
-    let chart = chart(measured);
-    if document.quick || !document.only.is_empty() {
-        run::write(&document.out, "BENCHMARKS.md", &page)?;
-        return run::write(&document.out, "benchmarks.svg", &chart);
+    let waits = measured.iter().find_map(|(_, report)| report::waits_svg(report));
+    let files = [(PAGE, Some(page)), (WAITS, waits), (CHART, Some(chart(measured)))];
+    for (path, text) in files.into_iter().filter_map(|(path, text)| Some((path, text?))) {
+        match document.quick || !document.only.is_empty() {
+            true => run::write(&document.out, path.trim_start_matches("docs/"), &text)?,
+            false => run::write(Path::new("."), path, &text)?,
+        }
     }
-    run::write(Path::new("."), PAGE, &page)?;
-    run::write(Path::new("."), CHART, &chart)
+    Ok(())
 }
 
 /// Every section has its place in the page, and every place its section.

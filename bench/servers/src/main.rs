@@ -51,7 +51,8 @@ struct Args {
     document: bool,
 
     /// Measure only these workloads: a name, or a part of one (`durability`: all that keep a journal;
-    /// `coordination`: scripts, transactions (also beside etcd, if there is one), messages; `records`; `sorted-sets`; `sets`; `lists`; `stalls`: how long a large
+    /// `coordination`: scripts, transactions (also beside etcd, if there is one), messages; `records`; `groups`: what groups and limits of jobs cost, also beside
+    /// beanstalkd, if there is one; `sorted-sets`; `sets`; `lists`; `stalls`: how long a large
     /// command keeps others waiting; `stalls-saturation`: how long clients that send without pause do). `parsers` and `lua` compare libraries
     /// instead, without a server: scripts/bench runs them
     #[arg(long, value_name = "PATTERN", value_delimiter = ',')]

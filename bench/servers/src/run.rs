@@ -11,7 +11,7 @@ use crate::load;
 use crate::measure::{Disk, Line, Machine, Sample, ServerFigures, flush_disk, limits, ratios};
 use crate::report::{self, Contender, Report};
 use crate::servers::{self, Persistence, Server, ServerSpec};
-use crate::workloads::{Driver, Length, Needs, OwnFigures, RowFigures, Setup, Workload, durability};
+use crate::workloads::{Driver, Length, Needs, RowFigures, Setup, Workload, durability};
 
 /// The command line as meant.
 pub(crate) struct Plan {
@@ -32,6 +32,9 @@ pub(crate) fn run(plan: &Plan) -> Result<()> {
     print!("{}", report::summary(&report));
     write(&plan.out, "results.json", &report::json(&report)?)?;
     write(&plan.out, "results.md", &report::markdown(&report))?;
+    if let Some(waits) = report::waits_svg(&report) {
+        write(&plan.out, "waits.svg", &waits)?;
+    }
     write(&plan.out, "chart.svg", &report::svg(&report))
 }
 
@@ -118,9 +121,10 @@ fn measure(plan: &Plan, workload: &Workload, kept: &mut Option<Kept>, notes: &mu
         }
         Driver::Own { run, .. } => {
             let amount = workload.amount(None, plan.length);
-            let lines = run(&plan.subject, amount)?.into_iter().map(|OwnFigures { about, pipeline, sample }| Line {
-                about,
-                ..line(plan, workload, pipeline, vec![vec![sample]])
+            let lines = run(&plan.subject, amount)?.into_iter().map(|figures| Line {
+                about: figures.about,
+                waits_ms: figures.waits_ms,
+                ..line(plan, workload, figures.pipeline, vec![vec![figures.sample]])
             });
             Ok(lines.collect())
         }
@@ -297,7 +301,8 @@ fn line(plan: &Plan, workload: &Workload, pipeline: Option<u32>, samples: Vec<Ve
     let ratios = ratios(&servers, pipeline, workload.targets);
     let limits = limits(&servers, pipeline, workload.targets);
     let amount = workload.amount(pipeline, plan.length);
-    Line { workload: workload.name, about: workload.about, pipeline, amount, servers, ratios, limits }
+    let (workload, about) = (workload.name, workload.about);
+    Line { workload, about, pipeline, amount, servers, ratios, limits, waits_ms: Vec::new() }
 }
 
 /// Writes a file into a directory, which is made if need be.

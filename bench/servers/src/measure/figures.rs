@@ -21,6 +21,9 @@ pub(crate) struct Line {
     pub(crate) ratios: Vec<Ratio>,
     /// Promises about the subject's own figures.
     pub(crate) limits: Vec<Limit>,
+    /// Of a workload that is about waits, what 0, 1, … 100 percent of them did not exceed, in milliseconds.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) waits_ms: Vec<f64>,
 }
 
 #[derive(Serialize, Clone, Debug)]
@@ -156,6 +159,33 @@ pub(crate) enum Metric {
     /// By the server's account of the index.
     #[serde(rename = "index_bytes_per_item")]
     IndexBytes,
+    /// As `ServerCpu`, of the same without what is measured: groups, or jobs that may not be taken.
+    #[serde(rename = "plain_server_cpu_us_per_op")]
+    PlainCpu,
+    /// The CPU time over that of the same without what is measured.
+    #[serde(rename = "of_plain_server_cpu")]
+    OfPlainCpu,
+    /// Memory that groups add to a record.
+    #[serde(rename = "grouped_record_bytes")]
+    GroupedRecordBytes,
+    /// Memory of a group beyond that of its records.
+    #[serde(rename = "group_bytes")]
+    GroupBytes,
+    /// Memory that is left of a group that is gone.
+    #[serde(rename = "group_left_bytes")]
+    GroupLeftBytes,
+    /// As `ServerCpu`, of beanstalkd.
+    #[serde(rename = "beanstalkd_server_cpu_us_per_op")]
+    BeanstalkdCpu,
+    /// As `Throughput`, of beanstalkd.
+    #[serde(rename = "beanstalkd_throughput_per_s")]
+    BeanstalkdThroughput,
+    /// The CPU time over that of beanstalkd.
+    #[serde(rename = "of_beanstalkd_server_cpu")]
+    OfBeanstalkdCpu,
+    /// The throughput over that of beanstalkd.
+    #[serde(rename = "of_beanstalkd_throughput")]
+    OfBeanstalkd,
 }
 
 #[derive(Serialize, Clone, Debug, PartialEq)]
@@ -363,6 +393,15 @@ impl Metric {
             Metric::IndexRss => "index RSS",
             Metric::IndexUsedMemory => "used_memory",
             Metric::IndexBytes => "IDX.INFO",
+            Metric::PlainCpu => "CPU/op without",
+            Metric::OfPlainCpu => "CPU ratio",
+            Metric::GroupedRecordBytes => "added to a record",
+            Metric::GroupBytes => "a group",
+            Metric::GroupLeftBytes => "left of a group",
+            Metric::BeanstalkdCpu => "beanstalkd CPU/op",
+            Metric::BeanstalkdThroughput => "beanstalkd",
+            Metric::OfBeanstalkdCpu => "of beanstalkd's CPU",
+            Metric::OfBeanstalkd => "of beanstalkd",
         }
     }
 
@@ -373,7 +412,8 @@ impl Metric {
             | Metric::UnindexedThroughput
             | Metric::HsetThroughput
             | Metric::SetThroughput
-            | Metric::EtcdThroughput => {
+            | Metric::EtcdThroughput
+            | Metric::BeanstalkdThroughput => {
                 format!("{}/s", thousands(value))
             }
             Metric::LatencyP50
@@ -386,9 +426,13 @@ impl Metric {
             | Metric::EtcdP99
             | Metric::ReplayTime
             | Metric::CommandTime => format!("{value:.3} ms"),
-            Metric::ServerCpu | Metric::UnindexedCpu | Metric::HsetCpu | Metric::SetCpu | Metric::EtcdCpu => {
-                format!("{value:.2} us")
-            }
+            Metric::ServerCpu
+            | Metric::UnindexedCpu
+            | Metric::HsetCpu
+            | Metric::SetCpu
+            | Metric::EtcdCpu
+            | Metric::PlainCpu
+            | Metric::BeanstalkdCpu => format!("{value:.2} us"),
             Metric::LoadBusy | Metric::EtcdLoadBusy => format!("{:.0}%", value * 100.0),
             Metric::RssPerItem
             | Metric::UsedMemoryPerItem
@@ -398,13 +442,20 @@ impl Metric {
             | Metric::IndexRss
             | Metric::IndexUsedMemory
             | Metric::IndexBytes => format!("{} B", thousands(value)),
+            Metric::GroupedRecordBytes | Metric::GroupBytes | Metric::GroupLeftBytes => format!("{value:.1} B"),
             Metric::StartTime | Metric::SnapshotTime => format!("{value:.2} s"),
             Metric::RssGrowth | Metric::ChildShare | Metric::IndexLoss | Metric::IndexCpu => {
                 format!("{:.1}%", value * 100.0)
             }
-            Metric::IndexP99 | Metric::OfHset | Metric::OfSet | Metric::OfString | Metric::OfFew | Metric::OfEtcd => {
-                format!("{value:.2}x")
-            }
+            Metric::IndexP99
+            | Metric::OfHset
+            | Metric::OfSet
+            | Metric::OfString
+            | Metric::OfFew
+            | Metric::OfEtcd
+            | Metric::OfBeanstalkd => format!("{value:.2}x"),
+            // Two decimals would show 1.024 as within a bound of 1.02.
+            Metric::OfPlainCpu | Metric::OfBeanstalkdCpu => format!("{value:.3}x"),
         }
     }
 
@@ -440,6 +491,15 @@ impl Metric {
                 | Metric::IndexRss
                 | Metric::IndexUsedMemory
                 | Metric::IndexBytes
+                | Metric::PlainCpu
+                | Metric::OfPlainCpu
+                | Metric::GroupedRecordBytes
+                | Metric::GroupBytes
+                | Metric::GroupLeftBytes
+                | Metric::BeanstalkdCpu
+                | Metric::BeanstalkdThroughput
+                | Metric::OfBeanstalkdCpu
+                | Metric::OfBeanstalkd
         )
     }
 }

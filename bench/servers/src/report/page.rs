@@ -260,6 +260,7 @@ mod tests {
             servers,
             ratios,
             limits: Vec::new(),
+            waits_ms: Vec::new(),
         }];
         let expected = "\
 Ratio to Redis 1.0 with AOF / Valkey 9, in this order; in brackets, Holdfast's own figure.

@@ -305,7 +305,16 @@ pub(crate) mod tests {
         let line = |about, pipeline, subject: Sample, peer: Sample| {
             let servers = vec![ServerFigures::new("holdfast", vec![subject]), ServerFigures::new("redis", vec![peer])];
             let (ratios, limits) = (ratios(&servers, pipeline, TARGETS), limits(&servers, pipeline, TARGETS));
-            Line { workload: "example", about, pipeline, amount: 1_000_000, servers, ratios, limits }
+            Line {
+                workload: "example",
+                about,
+                pipeline,
+                amount: 1_000_000,
+                servers,
+                ratios,
+                limits,
+                waits_ms: Vec::new(),
+            }
         };
         let load = |throughput, busy| Sample::from([(Metric::Throughput, throughput), (Metric::LoadBusy, busy)]);
         let memory = |bytes| Sample::from([(Metric::RssPerItem, bytes)]);
@@ -425,7 +434,8 @@ holdfast 1.0, redis 1.0. Abacus <9>, 2 cores, 2.0 GiB, Linux 6.1; 50 connections
         let line = |about, subject, peer| {
             let servers = vec![ServerFigures::new("holdfast", subject), ServerFigures::new("redis", peer)];
             let ratios = ratios(&servers, None, &[]);
-            Line { workload: "stalls", about, pipeline: None, amount: 1, servers, ratios, limits: Vec::new() }
+            let (limits, waits_ms) = (Vec::new(), Vec::new());
+            Line { workload: "stalls", about, pipeline: None, amount: 1, servers, ratios, limits, waits_ms }
         };
         let lines = [line("KEYS", sample(2.0, 3.0), sample(4.0, 12.0)), line("HFIND", sample(1.0, 2.0), Vec::new())];
         let expected = "

@@ -1,9 +1,11 @@
 //! The servers that are compared: their processes, and connections to them. Knows nothing of workloads or figures.
 
+mod beanstalkd;
 mod connection;
 mod etcd;
 mod process;
 
+pub(crate) use beanstalkd::{BEANSTALKD, start_beanstalkd};
 pub(crate) use connection::{Connection, Reply, simple, text, write_request};
 pub(crate) use etcd::{ETCD, start_etcd};
 pub(crate) use process::{

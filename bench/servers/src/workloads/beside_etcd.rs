@@ -43,7 +43,7 @@ pub(crate) fn beside_etcd(subject: &ServerSpec, transactions: u64) -> Result<Vec
                     flush_disk(&data_root())?;
                 }
             }
-            lines.push(OwnFigures { about, pipeline: Some(pipeline), sample: compared(runs)? });
+            lines.push(OwnFigures::new(about, Some(pipeline), compared(runs)?));
         }
     }
     Ok(lines)

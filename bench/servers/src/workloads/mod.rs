@@ -9,6 +9,7 @@ mod cells;
 mod coordination;
 mod data_sets;
 pub(crate) mod durability;
+mod groups;
 mod in_turns;
 mod job_records;
 mod lists;
@@ -34,6 +35,7 @@ const FAMILIES: &[&[Workload]] = &[
     strings_and_hashes::WORKLOADS,
     coordination::WORKLOADS,
     records::WORKLOADS,
+    groups::WORKLOADS,
     sorted_sets::WORKLOADS,
     sets::WORKLOADS,
     streams::WORKLOADS,
@@ -126,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_workloads_that_keep_a_journal_are_the_durability_group_the_stalls_indexed_writes_and_etcd() {
+    fn the_workloads_that_keep_a_journal_are_the_durability_group_the_stalls_indexed_writes_groups_and_etcd() {
         let journaled: Vec<_> = all().filter(|workload| workload.persistence != Persistence::Off).collect();
         assert_eq!(
             selected(&[
@@ -138,7 +140,13 @@ mod tests {
                 "stalls-registers",
                 "stalls-sequences",
                 "stalls-saturation",
-                "records-index"
+                "records-index",
+                "groups-writes",
+                "groups-other-writes",
+                "groups-claim",
+                "groups-blocked",
+                "groups-life",
+                "groups-neighbour",
             ]),
             journaled.iter().map(|workload| workload.name).collect::<Vec<_>>()
         );

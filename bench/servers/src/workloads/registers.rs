@@ -78,7 +78,7 @@ fn beside_set(subject: &ServerSpec, registers: u64) -> Result<Vec<OwnFigures>> {
             (Metric::ServerCpu, turns.one[&Metric::ServerCpu]),
             (Metric::SetCpu, turns.other[&Metric::ServerCpu]),
         ]);
-        lines.push(OwnFigures { about: "REG.PUT beside SET", pipeline: Some(pipeline), sample });
+        lines.push(OwnFigures::new("REG.PUT beside SET", Some(pipeline), sample));
     }
     Ok(lines)
 }

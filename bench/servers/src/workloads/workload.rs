@@ -66,6 +66,14 @@ pub(crate) struct OwnFigures {
     pub(crate) about: &'static str,
     pub(crate) pipeline: Option<u32>,
     pub(crate) sample: Sample,
+    /// Of a workload that is about waits, what 0, 1, … 100 percent of them did not exceed, in milliseconds.
+    pub(crate) waits_ms: Vec<f64>,
+}
+
+impl OwnFigures {
+    pub(crate) fn new(about: &'static str, pipeline: Option<u32>, sample: Sample) -> Self {
+        OwnFigures { about, pipeline, sample, waits_ms: Vec::new() }
+    }
 }
 
 /// What a server must know for a workload.

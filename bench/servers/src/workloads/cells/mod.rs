@@ -151,7 +151,7 @@ fn beside_hset(subject: &ServerSpec, cells: u64) -> Result<Vec<OwnFigures>> {
             (Metric::ServerCpu, turns.one[&Metric::ServerCpu]),
             (Metric::HsetCpu, turns.other[&Metric::ServerCpu]),
         ]);
-        lines.push(OwnFigures { about: "CELL.CAS beside HSET", pipeline: Some(pipeline), sample });
+        lines.push(OwnFigures::new("CELL.CAS beside HSET", Some(pipeline), sample));
     }
     drop(server);
     let memory_of = |command: &str| -> Result<f64> {
@@ -161,7 +161,7 @@ fn beside_hset(subject: &ServerSpec, cells: u64) -> Result<Vec<OwnFigures>> {
     };
     let (cell, string) = (memory_of("CELL.SET")?, memory_of("SET")?);
     let sample = Sample::from([(Metric::RssPerItem, cell), (Metric::OfString, cell / string)]);
-    lines.push(OwnFigures { about: "a cell beside a string", pipeline: None, sample });
+    lines.push(OwnFigures::new("a cell beside a string", None, sample));
     Ok(lines)
 }
 

@@ -48,11 +48,11 @@ fn of_records(subject: &ServerSpec, records: u64, names: [&'static str; 2]) -> R
         touches.at_random = at_random;
         for (pipeline, requests) in REQUESTS {
             let pairs = touches.pairs(&indexed, &bare, *pipeline, *requests)?;
-            lines.push(OwnFigures { about, pipeline: Some(*pipeline), sample: compared(&pairs) });
+            lines.push(OwnFigures::new(about, Some(*pipeline), compared(&pairs)));
         }
     }
     check(&mut control, records)?;
-    lines.push(OwnFigures { about: names[0], pipeline: None, sample: memory });
+    lines.push(OwnFigures::new(names[0], None, memory));
     Ok(lines)
 }
 

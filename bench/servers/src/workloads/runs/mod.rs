@@ -247,7 +247,7 @@ fn of_long_runs(subject: &ServerSpec, _: u64) -> Result<Vec<OwnFigures>> {
     }
     times.sort_by(f64::total_cmp);
     let sample = Sample::from([(Metric::ReplayTime, times[TURNS / 2])]);
-    lines.push(OwnFigures { about: "RUN.PROJECT of 100,000 events", pipeline: None, sample });
+    lines.push(OwnFigures::new("RUN.PROJECT of 100,000 events", None, sample));
 
     load("short", 10)?;
     let before = Footprint::measure(&server, &mut control)?;
@@ -257,7 +257,7 @@ fn of_long_runs(subject: &ServerSpec, _: u64) -> Result<Vec<OwnFigures>> {
     let own = (key(0).len() + TYPE.len() + DATA.len() + step(0).len()) as f64;
     let each = memory.get(&Metric::RssPerItem).copied().context("the system tells no memory")?;
     let sample = Sample::from([(Metric::RssPerItem, each), (Metric::BesideBytes, each - own)]);
-    lines.push(OwnFigures { about: "An event among 1,000,000", pipeline: None, sample });
+    lines.push(OwnFigures::new("An event among 1,000,000", None, sample));
 
     let mut runs = [Vec::new(), Vec::new()];
     for _ in 0..TURNS {
@@ -279,7 +279,7 @@ fn of_long_runs(subject: &ServerSpec, _: u64) -> Result<Vec<OwnFigures>> {
         (Metric::ServerCpu, median(Metric::ServerCpu, 1)),
         (Metric::OfFew, many / few),
     ]);
-    lines.push(OwnFigures { about: "A duplicate among 1,000,000 events", pipeline: Some(16), sample });
+    lines.push(OwnFigures::new("A duplicate among 1,000,000 events", Some(16), sample));
     Ok(lines)
 }
 

@@ -124,13 +124,13 @@ fn beside_hset(subject: &ServerSpec, sessions: u64) -> Result<Vec<OwnFigures>> {
                 (Metric::ServerCpu, turns.one[&Metric::ServerCpu]),
                 (Metric::HsetCpu, turns.other[&Metric::ServerCpu]),
             ]);
-            lines.push(OwnFigures { about: "SESSION.CALL of HSET beside HSET", pipeline: Some(pipeline), sample });
+            lines.push(OwnFigures::new("SESSION.CALL of HSET beside HSET", Some(pipeline), sample));
         }
     }
     let sample = Sample::from([(Metric::SessionBytes, memory_of_sessions(subject, sessions)?)]);
-    lines.push(OwnFigures { about: "a session", pipeline: None, sample });
+    lines.push(OwnFigures::new("a session", None, sample));
     let sample = Sample::from([(Metric::BesideBytes, memory_of_requests(subject, sessions)?)]);
-    lines.push(OwnFigures { about: "a pending request beyond its payload", pipeline: None, sample });
+    lines.push(OwnFigures::new("a pending request beyond its payload", None, sample));
     Ok(lines)
 }
 
