@@ -8,6 +8,8 @@
 mod common;
 #[path = "claims/model.rs"]
 mod model;
+#[path = "claims/rates.rs"]
+mod rates;
 #[path = "claims/waits.rs"]
 mod waits;
 

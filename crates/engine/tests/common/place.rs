@@ -29,6 +29,7 @@ impl Place {
     pub(crate) fn with(shards: usize, workers: usize, settings: Arc<Settings>) -> Place {
         let clock = Arc::new(ToldClock {
             unix_us: AtomicU64::new(1_763_172_000_000_000),
+            unix_look_us: AtomicU64::new(0),
             passed_us: AtomicU64::new(1_763_172_000_000_000),
             look_ns: AtomicU64::new(0),
             looked_ns: AtomicU64::new(0),
@@ -63,6 +64,11 @@ impl Place {
     /// From here on each look at the monotonic clock takes so long by that clock.
     pub(crate) fn set_look_ns(&self, ns: u64) {
         self.clock.look_ns.store(ns, Relaxed);
+    }
+
+    /// From here on each look at the clock takes so long by that clock.
+    pub(crate) fn set_unix_look_ms(&self, ms: u64) {
+        self.clock.unix_look_us.store(ms * 1000, Relaxed);
     }
 
     pub(crate) fn now_ms(&self) -> u64 {
@@ -278,6 +284,8 @@ impl Taken {
 
 struct ToldClock {
     unix_us: AtomicU64,
+    /// How long a look at it takes by it.
+    unix_look_us: AtomicU64,
     /// How much time has passed, whatever the clock was set to.
     passed_us: AtomicU64,
     /// How long a look at the monotonic clock takes by it, and all looks so far.
@@ -287,7 +295,7 @@ struct ToldClock {
 
 impl Clock for ToldClock {
     fn unix_us(&self) -> u64 {
-        self.unix_us.load(Relaxed)
+        self.unix_us.fetch_add(self.unix_look_us.load(Relaxed), Relaxed)
     }
 
     fn monotonic_ns(&self) -> u64 {

@@ -43,8 +43,22 @@ fn count(connection: &mut Connection, jobs: usize) -> BTreeMap<String, (i64, i64
     counted
 }
 
+/// IDX.GROUPS, and the same by a look at every record, in one moment.
+const LOOK: &str = r#""local counts = {} for job = 0, ARGV[1] - 1 do
+    local record = redis.call('HMGET', 'job:' .. job, 'state', 'tenant') local state, tenant = record[1], record[2]
+    if state == 'pending' or state == 'running' then
+        local count = counts[tenant] or {0, 0} counts[tenant] = count
+        count[1] = count[1] + 1 if state == 'running' then count[2] = count[2] + 1 end
+    end
+end
+local flat = {} for tenant, count in pairs(counts) do for _, part in ipairs({tenant, count[1], count[2]}) do flat[#flat + 1] = part end end
+return {redis.call('IDX.GROUPS', 'due'), flat}""#;
+
 fn groups(connection: &mut Connection) -> BTreeMap<String, (i64, i64)> {
-    let reply = connection.run("IDX.GROUPS due");
+    told_groups(&connection.run("IDX.GROUPS due"))
+}
+
+fn told_groups(reply: &wire::Reply) -> BTreeMap<String, (i64, i64)> {
     let groups = reply.items()[1].items().iter().map(|group| {
         let [name, state] = group.items() else { panic!("{group}") };
         let number = |name: &str| field(state, name).expect("it is told").integer();
@@ -140,6 +154,17 @@ fn counts_are_those_of_all_records_after_any_writes() {
                     assert!(!writer.run(&line).to_string().starts_with("-ERR"), "{line}");
                 }
             });
+        }
+        // At any moment, too: in a script nothing changes.
+        let mut looks = session.connect();
+        for _ in 0..20 {
+            let reply = looks.run(&format!("EVAL {} 0 {JOBS}", LOOK.replace('\n', " ")));
+            let [told, counted] = reply.items() else { panic!("{reply}") };
+            let counted = counted.items().chunks(3).map(|group| {
+                let [name, records, held] = group else { panic!("{reply}") };
+                (name.text().to_owned(), (records.integer(), held.integer()))
+            });
+            assert_eq!(told_groups(told), counted.collect(), "while others write");
         }
     });
     let (found, expected) = (groups(&mut connection), count(&mut connection, JOBS));
