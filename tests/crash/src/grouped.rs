@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use wire::Reply;
 
-use crate::indexes::{self, Definition};
+use crate::indexes::{self, Definition, Groups};
 use crate::model::{DEFINITIONS, Field, State, Value, int, parse_int};
 use crate::request::{Command, command, excerpt};
 
@@ -51,14 +51,13 @@ pub(crate) fn count<'a>(
 
 /// The group of a record; `None` if the index has no groups, or that one's name is too long.
 fn group_of(fields: &BTreeMap<Vec<u8>, Field>, index: &Definition<'_>) -> Option<Vec<u8>> {
-    let (group, ..) = index.groups.as_ref()?;
-    let name = fields.get(*group).map_or(&b""[..], |group| &group.value);
+    let name = fields.get(index.groups.as_ref()?.field).map_or(&b""[..], |group| &group.value);
     (name.len() <= NAME_MAX).then(|| name.to_vec())
 }
 
 fn is_held(fields: &BTreeMap<Vec<u8>, Field>, index: &Definition<'_>) -> bool {
-    let held = index.groups.as_ref().and_then(|(_, held, values)| Some((fields.get(*held)?, values)));
-    held.is_some_and(|(held, values)| values.contains(&&held.value[..]))
+    let is_held = |groups: &Groups<'_>| fields.get(groups.held).is_some_and(|held| groups.holds(&held.value));
+    index.groups.as_ref().is_some_and(is_held)
 }
 
 /// What a server says of its groups must be what a look at every record finds.
@@ -187,7 +186,7 @@ pub(crate) fn claimable(
     let counted = count(indexes::covered(state, db, &index), &index);
     let limits: BTreeMap<&[u8], &[u8]> = limits(state, name).collect();
     let held_in_all: i64 = counted.values().map(|counts| counts.held).sum();
-    let holds = index.groups.as_ref().is_some_and(|(_, held, values)| set[0] == *held && values.contains(&&set[1][..]));
+    let holds = index.groups.as_ref().is_some_and(|groups| set[0] == groups.held && groups.holds(&set[1]));
     let is_below = |held: i64, max: Option<&[u8]>| max.is_none_or(|max| max == b"none" || held < int(max));
     let allows = |fields: &BTreeMap<Vec<u8>, Field>| {
         let Some(group) = group_of(fields, &index) else { return true };

@@ -20,8 +20,21 @@ pub(crate) struct Indexed {
 pub(crate) struct Definition<'a> {
     pub(crate) prefix: &'a [u8],
     field: &'a [u8],
-    /// The field of the groups, that which says what is held, and its values.
-    pub(crate) groups: Option<(&'a [u8], &'a [u8], Vec<&'a [u8]>)>,
+    pub(crate) groups: Option<Groups<'a>>,
+}
+
+/// How the records of an index are kept apart, and which of them are held.
+pub(crate) struct Groups<'a> {
+    pub(crate) field: &'a [u8],
+    pub(crate) held: &'a [u8],
+    held_values: Vec<&'a [u8]>,
+}
+
+impl Groups<'_> {
+    /// True when a record with this value is held.
+    pub(crate) fn holds(&self, value: &[u8]) -> bool {
+        self.held_values.contains(&value)
+    }
 }
 
 /// The definition as the model has it: the model and the server are compared by this.
@@ -33,12 +46,13 @@ impl Definition<'_> {
     /// Reads `PREFIX 1 prefix FIELD field [GROUP field HELD field n value …]`.
     fn read(words: &[u8]) -> Definition<'_> {
         let words: Vec<&[u8]> = words.split(|byte| *byte == b' ').collect();
-        let groups = (words.get(5) == Some(&&b"GROUP"[..])).then(|| (words[6], words[8], words[10..].to_vec()));
+        let has_groups = words.get(5) == Some(&&b"GROUP"[..]);
+        let groups = has_groups.then(|| Groups { field: words[6], held: words[8], held_values: words[10..].to_vec() });
         Definition { prefix: words[2], field: words[4], groups }
     }
 
     pub(crate) fn score(&self, fields: &BTreeMap<Vec<u8>, Field>) -> Option<f64> {
-        let group = self.groups.as_ref().and_then(|(group, ..)| fields.get(*group));
+        let group = self.groups.as_ref().and_then(|groups| fields.get(groups.field));
         let is_too_long = group.is_some_and(|group| group.value.len() > grouped::NAME_MAX);
         parse_score(&fields.get(self.field)?.value).filter(|_| !is_too_long)
     }

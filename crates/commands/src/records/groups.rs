@@ -295,7 +295,7 @@ fn list_limits(cx: &mut ScriptCx<'_, '_>, name: &[u8]) -> CommandResult {
     while listing.step(protocol, bytes_max) && listing.body.len() <= bytes_max {
         // A transaction or script keeps its locks anyway, so there is no point in yielding.
         if slice.is_over() && cx.held.is_none() {
-            let left = listing.index.groups.with_limits(|table| table.len()).saturating_sub(listing.count);
+            let left = listing.index.groups.with_limits(|table| table.own_count()).saturating_sub(listing.count);
             if !listing.body.expects_more() {
                 listing.body.expect_more(listing.count, listing.count, left, bytes_max);
             }

@@ -198,8 +198,8 @@ impl LimitTable {
         }
     }
 
-    /// About how many limits are set.
-    pub fn len(&self) -> usize {
+    /// How many groups have limits of their own.
+    pub fn own_count(&self) -> usize {
         self.own.len()
     }
 
