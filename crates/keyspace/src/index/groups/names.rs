@@ -6,7 +6,8 @@
 use hashbrown::HashTable;
 use std::hash::BuildHasher;
 
-use super::queues::Slot;
+/// The position of a group among those of its database.
+pub(super) type Slot = u32;
 
 const TABLES_BITS: u32 = 8;
 /// A table keeps at most this many times the memory that it needs.

@@ -5,7 +5,7 @@
 //! search reads, however many records wait in it. A change of one record moves one group between these orders.
 
 use super::limits::{Applied, Limits, Scope, WEIGHT_MAX};
-use super::names::Names;
+use super::names::{Names, Slot};
 use crate::index::item::{Item, by_score};
 use crate::storage::NameId;
 use crate::storage::ranked::Ranked;
@@ -40,9 +40,6 @@ impl Ord for Score {
 
 /// A position in the order of turns: it grows with every take of the group, the slower the more its weight.
 pub(super) type Turn = u64;
-
-/// The position of a group in `slots`.
-pub(super) type Slot = u32;
 
 /// A group that a search has met. Its slot may belong to another group since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

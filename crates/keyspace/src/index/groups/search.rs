@@ -1,7 +1,8 @@
 //! A search for the next records that groups may give. Knows turns, scores and limits; refuses to know whether a record
 //! qualifies: the caller looks at each, under the record's own lock, and searches on.
 
-use super::queues::{Gate, GroupQueues, GroupRef, Score, Slot, Take, Turn};
+use super::names::Slot;
+use super::queues::{Gate, GroupQueues, GroupRef, Score, Take, Turn};
 use crate::index::item::{Item, by_score};
 use crate::storage::NameId;
 use crate::storage::ranked::Ranked;
