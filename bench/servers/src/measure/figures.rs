@@ -442,7 +442,10 @@ impl Metric {
             | Metric::IndexRss
             | Metric::IndexUsedMemory
             | Metric::IndexBytes => format!("{} B", thousands(value)),
-            Metric::GroupedRecordBytes | Metric::GroupBytes | Metric::GroupLeftBytes => format!("{value:.1} B"),
+            // Adding zero takes the sign from what is rounded to it.
+            Metric::GroupedRecordBytes | Metric::GroupBytes | Metric::GroupLeftBytes => {
+                format!("{:.1} B", (value * 10.0).round() / 10.0 + 0.0)
+            }
             Metric::StartTime | Metric::SnapshotTime => format!("{value:.2} s"),
             Metric::RssGrowth | Metric::ChildShare | Metric::IndexLoss | Metric::IndexCpu => {
                 format!("{:.1}%", value * 100.0)
@@ -636,6 +639,12 @@ mod tests {
         assert_eq!(text(1.047, verdict), "1.047x");
         assert_eq!(text(1.031, verdict), "1.03x");
         assert_eq!(text(1.047, None), "1.05x");
+    }
+
+    #[test]
+    fn bytes_that_round_to_none_have_no_sign() {
+        let texts = [-0.02, 0.02, 22.56, -1.25].map(|value| Metric::GroupLeftBytes.with_unit(value));
+        assert_eq!(texts, ["0.0 B", "0.0 B", "22.6 B", "-1.3 B"]);
     }
 
     #[test]
