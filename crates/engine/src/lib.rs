@@ -47,7 +47,7 @@ pub use execution::scripts::detached::{
     begin_serving_scripts, serve_detached, serve_scripts, try_serve_detached, try_serve_script,
 };
 pub use execution::scripts::tidy::tidy_lua;
-pub use execution::upkeep::sample;
+pub use execution::upkeep::tick;
 pub use execution::walk::walk;
 pub use host::{Clock, Host};
 pub use persistence::Persistence;

@@ -5,8 +5,14 @@ use crate::observability::hot_keys::Moment;
 use crate::{indexes, scripts, waiting};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Does periodic work, about ten times a second: samples counters and memory, and retries clean-ups that a lock had
-/// delayed.
+/// Does periodic work, about ten times a second. The caller holds no lock.
+pub fn tick(engine: &Engine) {
+    indexes::tidy_rates(engine);
+    sample(engine);
+}
+
+/// Samples counters and memory, and retries clean-ups that a lock had delayed. Also before they are shown: the caller may
+/// hold every shard.
 pub fn sample(engine: &Engine) {
     engine.watches.remove_orphaned(&engine.keyspace);
     waiting::queueing::remove_orphaned_waiters(engine);

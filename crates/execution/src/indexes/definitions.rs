@@ -170,15 +170,22 @@ pub fn set_limits(engine: &Engine, name: &[u8], definition: Option<&[u8]>) {
     }
 }
 
-/// Does some of the work that is left in the groups of indexes, and forgets states of rates that are over, in one shard.
-/// Holds no other lock.
+/// Does some of the work that is left in the groups of indexes.
 pub fn tidy_groups(engine: &Engine) {
-    let now_ns = engine.clock.unix_us().saturating_mul(1000);
+    let now_ns = unix_ns(engine);
     engine.indexes.list().iter().for_each(|index| index.groups.work(now_ns));
+}
+
+/// Forgets some states of rates that are over, in the next shard. The caller holds no lock.
+pub fn tidy_rates(engine: &Engine) {
     let shard = engine.indexes.next_tidied() % engine.keyspace.shard_count();
     if let Some(mut locked) = engine.keyspace.lock_shard_unless_busy(shard) {
-        locked.forget_rates_over(now_ns, TIDIED_RATES);
+        locked.forget_rates_over(unix_ns(engine), TIDIED_RATES);
     }
+}
+
+fn unix_ns(engine: &Engine) -> u64 {
+    engine.clock.unix_us().saturating_mul(1000)
 }
 
 fn unix_ms(engine: &Engine) -> u64 {

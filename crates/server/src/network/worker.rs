@@ -173,7 +173,7 @@ async fn cron(engine: Arc<Engine>, index: usize, team: Arc<Team>) {
                     team.at_work.set(at_work);
                 }
             }
-            engine::sample(&engine);
+            engine::tick(&engine);
             engine::evict_clients(&engine, 0);
             if count.is_multiple_of(10) {
                 engine::wake_idle_transactions(&engine);

@@ -337,3 +337,19 @@ fn the_memory_of_lua_is_told() {
     let parts = ["used_memory_vm_eval", "used_memory_vm_functions"].map(|part| found[part].parse::<u64>().expect(part));
     assert!(total > 10_000 && total == parts.iter().sum(), "{found:?}");
 }
+
+/// Regression: what was done before memory is told locked a shard, which a script or transaction holds already.
+#[test]
+fn memory_is_told_in_scripts_and_transactions() {
+    let session = Session::start();
+    let mut connection = session.connect();
+    let script = "redis.call('SET', KEYS[1], 'v') return #redis.call('INFO', 'memory') > 0";
+    assert_eq!(connection.run(&format!("EVAL \"{script}\" 1 k")).to_string(), ":1");
+    assert_eq!(connection.run(&format!("EVAL \"{script}\" 0").replace("KEYS[1]", "'k'")).to_string(), ":1");
+    connection.run("MULTI");
+    for command in ["SET k v", "INFO memory", "MEMORY STATS"] {
+        assert_eq!(connection.run(command).to_string(), "+QUEUED");
+    }
+    let replies = connection.run("EXEC");
+    assert!(replies.items().iter().all(|reply| !matches!(reply, Reply::Error(_))), "{replies}");
+}

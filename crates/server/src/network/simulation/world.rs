@@ -507,7 +507,7 @@ impl World {
     /// served has no handle.
     fn check_forgotten(&self, client: usize) {
         // A client that cannot leave its queue because a script holds the lock leaves it later.
-        engine::sample(&self.engine);
+        engine::tick(&self.engine);
         if self.has_waits && self.engine.scripting.long.kind().is_some() {
             return;
         }
