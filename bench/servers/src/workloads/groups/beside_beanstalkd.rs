@@ -18,15 +18,21 @@ use crate::workloads::in_turns::InTurns;
 pub(crate) fn beside_beanstalkd(subject: &ServerSpec, jobs: u64) -> Result<Vec<OwnFigures>> {
     let ours = Server::start(subject, PERSISTENCE)?;
     let mut control = ours.connect()?;
-    #[rustfmt::skip]
-    let created = control.call(&["IDX.CREATE", DUE, "PREFIX", "1", PREFIX, "FIELD", "run_at",
-        "ONLY", "state", "2", "pending", "running", "GROUP", TENANT, "HELD", "state", "1", "running"])?;
-    ensure!(created == simple("OK"), "IDX.CREATE answered {created:?}");
+    for (index, prefix, groups) in
+        [(DUE, GROUPED, &["GROUP", TENANT, "HELD", "state", "1", "running"][..]), (ALIKE, PLAIN, &[])]
+    {
+        #[rustfmt::skip]
+        let create = ["IDX.CREATE", index, "PREFIX", "1", prefix, "FIELD", "run_at", "ONLY", "state", "2", "pending", "running"];
+        let created = control.call(&[&create[..], groups].concat())?;
+        ensure!(created == simple("OK"), "IDX.CREATE answered {created:?}");
+    }
     let beanstalkd = start_beanstalkd()?;
     println!("\nbeanstalkd {}", beanstalkd.version);
     durability::settle();
     let mut lines = Vec::new();
-    for pipeline in [1, 16] {
+    let lives =
+        [("A job's life", Holdfast::new(DUE, GROUPED)), ("A job's life, no groups", Holdfast::new(ALIKE, PLAIN))];
+    for ((name, dialect), pipeline) in lives.iter().flat_map(|life| [(life, 1), (life, 16)]) {
         let mut runs = [Vec::new(), Vec::new()];
         for turn in 0..TURNS {
             for at in [turn % 2, (turn + 1) % 2] {
@@ -35,9 +41,9 @@ pub(crate) fn beside_beanstalkd(subject: &ServerSpec, jobs: u64) -> Result<Vec<O
                         // Jobs that were on their way when the last run was over.
                         let flushed = control.call(&["FLUSHALL"])?;
                         ensure!(flushed == simple("OK"), "FLUSHALL answered {flushed:?}");
-                        run(&ours, pipeline, jobs, Holdfast::new())?
+                        run(&ours, pipeline, jobs, dialect)?
                     }
-                    _ => run(&beanstalkd, pipeline, jobs, Beanstalkd)?,
+                    _ => run(&beanstalkd, pipeline, jobs, &Beanstalkd)?,
                 });
                 flush_disk(&data_root())?;
             }
@@ -51,7 +57,7 @@ pub(crate) fn beside_beanstalkd(subject: &ServerSpec, jobs: u64) -> Result<Vec<O
             (Metric::OfBeanstalkdCpu, turns.cpu_ratio),
             (Metric::OfBeanstalkd, turns.ratio),
         ]);
-        lines.push(OwnFigures::new("A job's life", Some(pipeline), sample));
+        lines.push(OwnFigures::new(name, Some(pipeline), sample));
     }
     Ok(lines)
 }
@@ -59,8 +65,11 @@ pub(crate) fn beside_beanstalkd(subject: &ServerSpec, jobs: u64) -> Result<Vec<O
 /// Runs of each, of which the median counts.
 const TURNS: usize = 11;
 
+/// An index with groups, and one without, and what their jobs begin with.
 const DUE: &str = "due";
-const PREFIX: &str = "job:";
+const GROUPED: &str = "job:";
+const ALIKE: &str = "alike";
+const PLAIN: &str = "one:";
 /// Whose jobs they are, in turn.
 const TENANTS: u64 = 100;
 
@@ -69,7 +78,7 @@ const BODY: &str = "send the mail `welcome` to user 012345678901234, params s3:/
                     within 30 min, in German";
 
 /// As many jobs at once on each connection as the pipeline is deep. What is counted are jobs.
-fn run(server: &Server, pipeline: u32, jobs: u64, dialect: impl Dialect) -> Result<Sample> {
+fn run(server: &Server, pipeline: u32, jobs: u64, dialect: &impl Dialect) -> Result<Sample> {
     let mut lives = Lives::new(dialect);
     let mut sample = durability::journaled(server, jobs, || {
         let connections = Connections::new(server)?.senders(CLIENTS as usize)?;
@@ -104,8 +113,8 @@ trait Dialect {
 }
 
 /// Jobs on their way.
-struct Lives<D> {
-    dialect: D,
+struct Lives<'d, D> {
+    dialect: &'d D,
     added: u64,
     removed: u64,
     /// Of each sender, the steps that have been sent, and those that come next.
@@ -113,14 +122,14 @@ struct Lives<D> {
     waiting: Vec<VecDeque<Step>>,
 }
 
-impl<D: Dialect> Lives<D> {
-    fn new(dialect: D) -> Self {
+impl<'d, D: Dialect> Lives<'d, D> {
+    fn new(dialect: &'d D) -> Self {
         let nothing = || vec![VecDeque::new(); CLIENTS as usize];
         Lives { dialect, added: 0, removed: 0, asked: nothing(), waiting: nothing() }
     }
 }
 
-impl<D: Dialect> Traffic for Lives<D> {
+impl<D: Dialect> Traffic for Lives<'_, D> {
     fn next_request(&mut self, sender: usize, requests: &mut Vec<u8>) {
         let step = self.waiting[sender].pop_front().unwrap_or(Step::Add);
         self.dialect.write(step, self.added, requests);
@@ -144,21 +153,23 @@ impl<D: Dialect> Traffic for Lives<D> {
     }
 }
 
-/// A job is a hash in an index with groups.
+/// A job is a hash in an index.
 struct Holdfast {
+    prefix: &'static str,
     add: Template,
     take: Vec<u8>,
     remove: Template,
 }
 
 impl Holdfast {
-    fn new() -> Self {
-        let (key, place) = (format!("{PREFIX}__rand_int__"), "__rand_int__");
+    fn new(index: &'static str, prefix: &'static str) -> Self {
+        let (key, place) = (format!("{prefix}__rand_int__"), "__rand_int__");
         let mut take = Vec::new();
         #[rustfmt::skip]
-        write_request(&mut take, &["CLAIM", "1", DUE, "MAX", "NOW", "SET", "2", "state", "running", "run_at", "NOW+60000",
+        write_request(&mut take, &["CLAIM", "1", index, "MAX", "NOW", "SET", "2", "state", "running", "run_at", "NOW+60000",
             "COUNTER", "attempt", "FIELDS", "2", "attempt", "body"]);
         Holdfast {
+            prefix,
             add: Template::new(&["HSET", &key, "state", "pending", "run_at", "1", TENANT, place, "body", BODY]),
             take,
             // Only by the worker that has it: a key that ends with no fields is removed.
@@ -183,8 +194,8 @@ impl Dialect for Holdfast {
             Step::Add => Ok(expect(received, b":4\r\n")?.then_some((4, None))),
             Step::Remove(_) => Ok(expect(received, b":1\r\n")?.then_some((4, None))),
             Step::Take => {
-                let key_len = PREFIX.len() + DIGITS;
-                let head = format!("*1\r\n*3\r\n${key_len}\r\n{PREFIX}");
+                let key_len = self.prefix.len() + DIGITS;
+                let head = format!("*1\r\n*3\r\n${key_len}\r\n{}", self.prefix);
                 // Every job is taken for the first time, and was due since 1.
                 let rest = format!(
                     "\r\n$1\r\n1\r\n*4\r\n$7\r\nattempt\r\n$1\r\n1\r\n$4\r\nbody\r\n${}\r\n{BODY}\r\n",
@@ -243,7 +254,7 @@ impl Dialect for Beanstalkd {
 mod tests {
     use super::*;
 
-    fn life(dialect: impl Dialect, replies: [&str; 3], removal: &str) {
+    fn life(dialect: &impl Dialect, replies: [&str; 3], removal: &str) {
         let mut lives = Lives::new(dialect);
         let mut removed = String::new();
         for reply in replies {
@@ -264,9 +275,9 @@ mod tests {
         let body = format!("${}\r\n{BODY}\r\n", BODY.len());
         let key = "$16\r\njob:000000000042\r\n";
         let claimed = format!("*1\r\n*3\r\n{key}$1\r\n1\r\n*4\r\n$7\r\nattempt\r\n$1\r\n1\r\n$4\r\nbody\r\n{body}");
-        life(Holdfast::new(), [":4\r\n", &claimed, ":1\r\n"], key);
+        life(&Holdfast::new(DUE, GROUPED), [":4\r\n", &claimed, ":1\r\n"], key);
         let reserved = format!("RESERVED 42 {}\r\n{BODY}\r\n", BODY.len());
-        life(Beanstalkd, ["INSERTED 7\r\n", &reserved, "DELETED\r\n"], "delete 42\r\n");
+        life(&Beanstalkd, ["INSERTED 7\r\n", &reserved, "DELETED\r\n"], "delete 42\r\n");
     }
 
     #[test]
@@ -278,7 +289,7 @@ mod tests {
             assert!(Beanstalkd.read(step, reply.as_bytes()).is_err(), "{reply}");
         }
         for (step, reply) in [(Step::Add, ":3\r\n"), (Step::Take, "*0\r\n"), (Step::Remove(1), ":0\r\n")] {
-            assert!(Holdfast::new().read(step, reply.as_bytes()).is_err(), "{reply}");
+            assert!(Holdfast::new(DUE, GROUPED).read(step, reply.as_bytes()).is_err(), "{reply}");
         }
     }
 }
