@@ -25,7 +25,9 @@ use crate::{Failure, Plan};
 
 /// Runs the plan. Its directory is removed if all is well, and kept otherwise.
 pub fn run(plan: &Plan) -> Result<(), Failure> {
-    let work = std::env::temp_dir().join(format!("holdfast-crash-{}-{}", std::process::id(), plan.seed));
+    // Two tests of one process may have the same seed.
+    let kind = if plan.followers { "followers" } else { "alone" };
+    let work = std::env::temp_dir().join(format!("holdfast-crash-{}-{}-{kind}", std::process::id(), plan.seed));
     fs::create_dir_all(&work).expect("cannot create a directory to work in");
     // One more than there are clients: the last one owns the ballast.
     let owners = plan.clients + 1;
