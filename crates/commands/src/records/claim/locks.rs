@@ -20,8 +20,8 @@ pub(super) fn ms_of(ns: u64) -> u64 {
 
 /// The time that counts for the rates of an index.
 ///
-/// IMPORTANT: not that of the command. It stands still in a script, in a transaction and behind a long pipeline, and what
-/// is taken at its end would count as taken at its beginning: the next claim would find the rate rested since.
+/// IMPORTANT: not that of the command. It stands still in a script and in a transaction, and what is taken at the end of
+/// one would count as taken at its beginning: the next claim would be allowed as many again.
 pub(in crate::records) fn rates_now_ns(engine: &Engine, index: &Index, now_ms: u64) -> u64 {
     match index.groups.has_rates() {
         true => engine.clock.unix_us().saturating_mul(NS_PER_US),
