@@ -163,9 +163,11 @@ fn redis_command() -> String {
     format!("redis-server {REDIS_SETTINGS}")
 }
 
-/// The server built in the same profile as this binary, so that a debug bench never measures a stale release.
+/// The server as it is packaged, which scripts/bench builds beside this binary's profile.
 fn holdfast_command() -> Result<String> {
-    let binary = std::env::current_exe()?.with_file_name("holdfast");
+    let program = std::env::current_exe()?;
+    let profiles = program.ancestors().nth(2).context("the binary is in the folder of a profile")?;
+    let binary = profiles.join("dist").join("holdfast");
     ensure!(
         binary.is_file(),
         "{} is missing: build it (scripts/bench does) or name another with --subject",
