@@ -10,4 +10,5 @@ pub mod geohash;
 pub mod glob;
 pub mod hyperloglog;
 pub mod lcs;
+pub mod nearest;
 pub mod partial_sort;

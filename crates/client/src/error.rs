@@ -6,6 +6,7 @@ use redis::{ErrorKind, RedisError, ServerError};
 use thiserror::Error;
 
 use crate::addresses::NoWriter;
+use crate::index_difference::{IndexDiffers, OutsideIndex};
 use crate::lost::{Lost, LostSession};
 use crate::prepared_request::PreparedRequest;
 
@@ -24,7 +25,13 @@ pub enum Error {
     /// A claim or a sweep writes fields and removes none; nothing was sent.
     #[error("CLAIM and SWEEP write fields, and cannot remove one")]
     CannotRemove,
-    /// A queue, or its index, does not have the groups that were asked for, or has no one index; nothing was changed.
+    /// An index of that name exists with another definition; nothing was changed.
+    #[error("{0}")]
+    IndexDiffers(Box<IndexDiffers>),
+    /// The key of a job has none of the prefixes of its queue's indexes, so no worker would claim it; nothing was changed.
+    #[error("{0}")]
+    OutsideIndex(Box<OutsideIndex>),
+    /// A queue does not have the groups that were asked for, or has no one index; nothing was changed.
     #[error("{0}")]
     Groups(String),
     /// A name that the cells or the branches of a store cannot have; nothing was sent.
@@ -125,6 +132,17 @@ pub(crate) fn is_by_follower(error: &RedisError) -> bool {
         "UNBLOCKED" => reply.details().is_some_and(|details| details.contains("instance state changed")),
         _ => false,
     })
+}
+
+/// True when the server has refused a request with the code ERR: the request does not fit what is there.
+pub(crate) fn is_plain_refusal(error: &Error) -> bool {
+    matches!(error, Error::Refused(refusal) if has(refusal, |reply| reply.code() == "ERR"))
+}
+
+/// True when a claim has ended because an index that it waited for was dropped. Another one may be in its place.
+pub(crate) fn is_dropped_index(error: &Error) -> bool {
+    let was_dropped = |reply: &ServerError| reply.details().is_some_and(|details| details.ends_with("was dropped"));
+    matches!(error, Error::Refused(refusal) if has(refusal, was_dropped))
 }
 
 /// The code of a reply; that of the reason for which EXEC has executed nothing.

@@ -52,20 +52,41 @@ impl<D> NewEvent<D> {
 
     /// The step that it belongs to.
     #[must_use]
-    pub fn step(self, id: impl AsRef<[u8]>) -> NewEvent<D> {
+    pub fn step_id(self, id: impl AsRef<[u8]>) -> NewEvent<D> {
         self.part("STEP", id)
+    }
+
+    /// The earlier name of [`step_id`](NewEvent::step_id).
+    #[must_use]
+    #[deprecated(note = "its name is `step_id` now, as in the other packages")]
+    pub fn step(self, id: impl AsRef<[u8]>) -> NewEvent<D> {
+        self.step_id(id)
     }
 
     /// The attempt of the platform.
     #[must_use]
-    pub fn engine_attempt(self, id: impl AsRef<[u8]>) -> NewEvent<D> {
+    pub fn engine_attempt_id(self, id: impl AsRef<[u8]>) -> NewEvent<D> {
         self.part("ENGINEATTEMPT", id)
+    }
+
+    /// The earlier name of [`engine_attempt_id`](NewEvent::engine_attempt_id).
+    #[must_use]
+    #[deprecated(note = "its name is `engine_attempt_id` now, as in the other packages")]
+    pub fn engine_attempt(self, id: impl AsRef<[u8]>) -> NewEvent<D> {
+        self.engine_attempt_id(id)
     }
 
     /// The attempt of the business logic.
     #[must_use]
-    pub fn logical_attempt(self, id: impl AsRef<[u8]>) -> NewEvent<D> {
+    pub fn logical_attempt_id(self, id: impl AsRef<[u8]>) -> NewEvent<D> {
         self.part("LOGICALATTEMPT", id)
+    }
+
+    /// The earlier name of [`logical_attempt_id`](NewEvent::logical_attempt_id).
+    #[must_use]
+    #[deprecated(note = "its name is `logical_attempt_id` now, as in the other packages")]
+    pub fn logical_attempt(self, id: impl AsRef<[u8]>) -> NewEvent<D> {
+        self.logical_attempt_id(id)
     }
 
     /// When it was emitted, in the caller's format; the server's time otherwise.
@@ -88,14 +109,28 @@ impl<D> NewEvent<D> {
 
     /// The signal that caused it.
     #[must_use]
-    pub fn caused_by_signal(self, id: impl AsRef<[u8]>) -> NewEvent<D> {
+    pub fn caused_by_signal_id(self, id: impl AsRef<[u8]>) -> NewEvent<D> {
         self.part("SIGNAL", id)
+    }
+
+    /// The earlier name of [`caused_by_signal_id`](NewEvent::caused_by_signal_id).
+    #[must_use]
+    #[deprecated(note = "its name is `caused_by_signal_id` now, as in the other packages")]
+    pub fn caused_by_signal(self, id: impl AsRef<[u8]>) -> NewEvent<D> {
+        self.caused_by_signal_id(id)
     }
 
     /// The event that caused it.
     #[must_use]
-    pub fn parent_event(self, id: impl AsRef<[u8]>) -> NewEvent<D> {
+    pub fn parent_event_id(self, id: impl AsRef<[u8]>) -> NewEvent<D> {
         self.part("PARENT", id)
+    }
+
+    /// The earlier name of [`parent_event_id`](NewEvent::parent_event_id).
+    #[must_use]
+    #[deprecated(note = "its name is `parent_event_id` now, as in the other packages")]
+    pub fn parent_event(self, id: impl AsRef<[u8]>) -> NewEvent<D> {
+        self.parent_event_id(id)
     }
 
     /// The version of the plan that the run follows.
@@ -181,13 +216,13 @@ pub struct Event<D> {
     pub key: Vec<u8>,
     pub emitted_at: Vec<u8>,
     pub persisted_at_ms: u64,
-    pub step: Option<Vec<u8>>,
-    pub engine_attempt: Option<Vec<u8>>,
-    pub logical_attempt: Option<Vec<u8>>,
+    pub step_id: Option<Vec<u8>>,
+    pub engine_attempt_id: Option<Vec<u8>>,
+    pub logical_attempt_id: Option<Vec<u8>>,
     pub adapter_version: Option<Vec<u8>>,
     pub engine_run_ref: Option<Vec<u8>>,
-    pub caused_by_signal: Option<Vec<u8>>,
-    pub parent_event: Option<Vec<u8>>,
+    pub caused_by_signal_id: Option<Vec<u8>>,
+    pub parent_event_id: Option<Vec<u8>>,
     pub plan_version: Option<Vec<u8>>,
     pub attributes: BTreeMap<Vec<u8>, Vec<u8>>,
 }
@@ -219,13 +254,13 @@ impl<D: FromRedisValue> FromRedisValue for Event<D> {
             key: event.take("idempotencyKey")?,
             emitted_at: event.take("emittedAt")?,
             persisted_at_ms: event.take("persistedAt")?,
-            step: event.take_given("stepId")?,
-            engine_attempt: event.take_given("engineAttemptId")?,
-            logical_attempt: event.take_given("logicalAttemptId")?,
+            step_id: event.take_given("stepId")?,
+            engine_attempt_id: event.take_given("engineAttemptId")?,
+            logical_attempt_id: event.take_given("logicalAttemptId")?,
             adapter_version: event.take_given("adapterVersion")?,
             engine_run_ref: event.take_given("engineRunRef")?,
-            caused_by_signal: event.take_given("causedBySignalId")?,
-            parent_event: event.take_given("parentEventId")?,
+            caused_by_signal_id: event.take_given("causedBySignalId")?,
+            parent_event_id: event.take_given("parentEventId")?,
             plan_version: event.take_given("planVersion")?,
             attributes: event.take_or_default("attributes")?,
         })

@@ -17,8 +17,8 @@ use crate::record::{Fields, bytes};
 ///
 /// let now_ms = 1_760_000_000_000_u64;
 /// let claim = Exchange::new()
-///     .expect("state", "pending")
-///     .expect("attempt", 2)
+///     .expected("state", "pending")
+///     .expected("attempt", 2)
 ///     .set("state", "claimed")
 ///     .set("worker", "w-17")
 ///     .set("timeout_at", now_ms + 30_000);
@@ -58,16 +58,30 @@ impl Exchange {
 
     /// Only if the field has this value.
     #[must_use]
-    pub fn expect(mut self, field: impl AsRef<[u8]>, value: impl ToSingleRedisArg) -> Exchange {
+    pub fn expected(mut self, field: impl AsRef<[u8]>, value: impl ToSingleRedisArg) -> Exchange {
         self.expected = self.expected.with(field, value);
         self
     }
 
+    /// The earlier name of [`expected`](Exchange::expected).
+    #[must_use]
+    #[deprecated(note = "its name is `expected` now, as in the other packages")]
+    pub fn expect(self, field: impl AsRef<[u8]>, value: impl ToSingleRedisArg) -> Exchange {
+        self.expected(field, value)
+    }
+
     /// Only if the field is absent.
     #[must_use]
-    pub fn expect_absent(mut self, field: impl AsRef<[u8]>) -> Exchange {
+    pub fn absent(mut self, field: impl AsRef<[u8]>) -> Exchange {
         self.absent.push(bytes(field.as_ref()));
         self
+    }
+
+    /// The earlier name of [`absent`](Exchange::absent).
+    #[must_use]
+    #[deprecated(note = "its name is `absent` now, as in the other packages")]
+    pub fn expect_absent(self, field: impl AsRef<[u8]>) -> Exchange {
+        self.absent(field)
     }
 
     /// Writes the field.
@@ -84,7 +98,7 @@ impl Exchange {
     /// ```
     /// use holdfast_client::Exchange;
     ///
-    /// let renewal = Exchange::new().expect("attempt", 3).stamp("timeout_at", 30_000);
+    /// let renewal = Exchange::new().expected("attempt", 3).stamp("timeout_at", 30_000);
     /// # let _ = renewal;
     /// ```
     #[must_use]

@@ -6,7 +6,7 @@ use std::vec;
 use redis::{FromRedisValue, ParsingError, Value, cmd};
 
 use crate::error::Error;
-use crate::index::NEEDED;
+use crate::index_definition::NEEDED;
 use crate::limits::Rate;
 use crate::named::Named;
 use crate::store::Store;

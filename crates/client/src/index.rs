@@ -1,159 +1,87 @@
-//! Indexes over records: definition, creation, removal and names. Holdfast only. Refuses to know what is searched for in
-//! one.
+//! Indexes over records: creation, removal and names. Holdfast only.
 
-use redis::{Cmd, FromRedisValue, ParsingError, ToSingleRedisArg, Value, cmd};
+use redis::{Arg, cmd};
 
-use crate::error::Error;
-use crate::named::Named;
-use crate::record::bytes;
+use crate::error::{Error, is_plain_refusal};
+use crate::index_definition::{IndexDefinition, NEEDED};
+use crate::index_difference::{IndexDiffers, OnDifference, differences, keeps_limits};
+use crate::limits::limit_command;
 use crate::store::Store;
 
-/// An index: the records under some prefixes, in the order of a numeric field.
-///
-/// ```
-/// use holdfast_client::IndexDefinition;
-///
-/// let due = IndexDefinition::new(["job:"], "run_at").only("state", ["pending", "running"]);
-/// # let _ = due;
-/// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct IndexDefinition {
-    /// The prefixes of the records' keys.
-    pub prefixes: Vec<Vec<u8>>,
-    /// The field that is the order. A record without it, or without a number in it, is not in the index.
-    pub field: Vec<u8>,
-    /// A field and values: only records that have one of them.
-    pub only: Option<(Vec<u8>, Vec<Vec<u8>>)>,
-    /// A field and values: no records that have one of them. Not together with `only`.
-    pub exclude: Option<(Vec<u8>, Vec<Vec<u8>>)>,
-    /// A write that does not set the field sets it to the server's time.
-    pub stamp: bool,
-    /// The field by whose value records are kept apart in groups, which claims take in turns and limits are for.
-    pub group: Option<Vec<u8>>,
-    /// A field and values: the records that are held, being worked on, which the limit of held records counts.
-    pub held: Option<(Vec<u8>, Vec<Vec<u8>>)>,
-}
-
-impl IndexDefinition {
-    /// All records under these prefixes that have a number in the field.
-    pub fn new<P: AsRef<[u8]>>(prefixes: impl IntoIterator<Item = P>, field: impl AsRef<[u8]>) -> IndexDefinition {
-        IndexDefinition {
-            prefixes: prefixes.into_iter().map(|prefix| prefix.as_ref().to_vec()).collect(),
-            field: field.as_ref().to_vec(),
-            ..IndexDefinition::default()
-        }
-    }
-
-    /// Only records whose other field has one of these values.
-    #[must_use]
-    pub fn only<V: ToSingleRedisArg>(
-        mut self,
-        field: impl AsRef<[u8]>,
-        values: impl IntoIterator<Item = V>,
-    ) -> IndexDefinition {
-        self.only = condition(field, values);
-        self
-    }
-
-    /// No records whose other field has one of these values: terminal states.
-    #[must_use]
-    pub fn exclude<V: ToSingleRedisArg>(
-        mut self,
-        field: impl AsRef<[u8]>,
-        values: impl IntoIterator<Item = V>,
-    ) -> IndexDefinition {
-        self.exclude = condition(field, values);
-        self
-    }
-
-    /// A write to a record that does not set the field sets it to the server's time.
-    #[must_use]
-    pub fn stamp(mut self) -> IndexDefinition {
-        self.stamp = true;
-        self
-    }
-
-    /// Keeps records apart by the value of another field: groups, which claims take in turns and limits are for.
-    ///
-    /// ```
-    /// use holdfast_client::IndexDefinition;
-    ///
-    /// let due = IndexDefinition::new(["job:"], "run_at").group("tenant").held("state", ["running"]);
-    /// # let _ = due;
-    /// ```
-    #[must_use]
-    pub fn group(mut self, field: impl AsRef<[u8]>) -> IndexDefinition {
-        self.group = Some(field.as_ref().to_vec());
-        self
-    }
-
-    /// Records whose other field has one of these values are held: being worked on.
-    #[must_use]
-    pub fn held<V: ToSingleRedisArg>(
-        mut self,
-        field: impl AsRef<[u8]>,
-        values: impl IntoIterator<Item = V>,
-    ) -> IndexDefinition {
-        self.held = condition(field, values);
-        self
-    }
-
-    fn command(&self, name: &[u8]) -> Cmd {
-        let mut create = cmd("IDX.CREATE");
-        create.arg(name).arg("PREFIX").arg(self.prefixes.len()).arg(&self.prefixes).arg("FIELD").arg(&self.field);
-        for (option, condition) in [("ONLY", &self.only), ("EXCLUDE", &self.exclude), ("HELD", &self.held)] {
-            if let Some((field, values)) = condition {
-                create.arg(option).arg(field).arg(values.len()).arg(values);
-            }
-        }
-        if let Some(field) = &self.group {
-            create.arg("GROUP").arg(field);
-        }
-        if self.stamp {
-            create.arg("STAMP");
-        }
-        create
-    }
-}
-
-fn condition<V: ToSingleRedisArg>(
-    field: impl AsRef<[u8]>,
-    values: impl IntoIterator<Item = V>,
-) -> Option<(Vec<u8>, Vec<Vec<u8>>)> {
-    Some((field.as_ref().to_vec(), values.into_iter().map(bytes).collect()))
-}
-
-/// The command that every server with indexes has.
-pub(crate) const NEEDED: &str = "idx.range";
-
-/// By which field an index keeps its records apart, and which are held: a field, then values.
-pub(crate) struct IndexGroups {
-    pub(crate) group: Option<Vec<u8>>,
-    pub(crate) held: Option<Vec<Vec<u8>>>,
-}
-
-impl FromRedisValue for IndexGroups {
-    fn from_redis_value(reply: Value) -> Result<IndexGroups, ParsingError> {
-        let mut info = Named::of(reply)?;
-        Ok(IndexGroups { group: info.take_or_default("group")?, held: info.take_or_default("held")? })
-    }
-}
+/// The script that puts an index in the place of another.
+const REPLACE: &str = include_str!("replace_index.lua");
 
 impl Store {
-    /// Creates an index; returns when existing records are in it. An existing index of that name is left unchanged:
-    /// then it returns false.
+    /// Creates an index; returns when existing records are in it. Returns false if one of that name exists with this
+    /// definition. One with another definition is [`Error::IndexDiffers`].
     pub async fn create_index(&self, name: impl AsRef<[u8]>, index: &IndexDefinition) -> Result<bool, Error> {
+        self.create_index_with(name, index, OnDifference::Raise).await
+    }
+
+    /// Like [`create_index`](Store::create_index), and says what becomes of an index with another definition. Returns
+    /// true if the index was created or replaced.
+    pub async fn create_index_with(
+        &self,
+        name: impl AsRef<[u8]>,
+        index: &IndexDefinition,
+        on_difference: OnDifference,
+    ) -> Result<bool, Error> {
+        let name = name.as_ref();
         self.needs(NEEDED)?;
-        match self.ask::<()>(&index.command(name.as_ref())).await {
-            Ok(()) => Ok(true),
-            // Checked only now, so that of two programs that start at once both succeed.
-            Err(refused @ Error::Refused(_)) => {
-                match self.indexes().await?.iter().any(|there| there == name.as_ref()) {
-                    true => Ok(false),
-                    false => Err(refused),
-                }
+        match self.ask(&index.command(name, true)).await {
+            Err(error) if is_plain_refusal(&error) => {} // another definition, or a server without IFABSENT
+            made => return made,
+        }
+        let there = match self.index_definition(name).await? {
+            Some(there) => there,
+            None => match self.ask::<()>(&index.command(name, false)).await {
+                Ok(()) => return Ok(true),
+                // Another program has perhaps created it meanwhile.
+                Err(refused) => self.index_definition(name).await?.ok_or(refused)?,
+            },
+        };
+        let differences = differences(&there, index);
+        match on_difference {
+            _ if differences.is_empty() => Ok(false),
+            OnDifference::Keep => Ok(false),
+            OnDifference::Raise => {
+                Err(Error::IndexDiffers(Box::new(IndexDiffers { index: name.to_vec(), differences })))
             }
-            Err(error) => Err(error),
+            OnDifference::Replace => self.replace_index(name, &there, index).await,
+        }
+    }
+
+    async fn replace_index(
+        &self,
+        name: &[u8],
+        there: &IndexDefinition,
+        wanted: &IndexDefinition,
+    ) -> Result<bool, Error> {
+        let mut commands =
+            vec![cmd("IDX.DROP").arg(name).take(), wanted.command(name, false), there.command(name, false)];
+        if keeps_limits(there, wanted) {
+            let limits = self.limits(name).await?;
+            commands.extend(limits.iter().map(|(scope, limits)| limit_command(name, scope, limits)));
+        }
+        let mut replace = cmd("EVAL");
+        replace.arg(REPLACE).arg(0);
+        for command in commands {
+            let words = command.args_iter().filter_map(|word| match word {
+                Arg::Simple(word) => Some(word),
+                _ => None,
+            });
+            let words: Vec<&[u8]> = words.collect();
+            replace.arg(words.len()).arg(words);
+        }
+        self.ask(&replace).await
+    }
+
+    /// The definition of an index; `None` if there is none of that name.
+    pub(crate) async fn index_definition(&self, name: &[u8]) -> Result<Option<IndexDefinition>, Error> {
+        self.needs(NEEDED)?;
+        match self.ask(cmd("IDX.INFO").arg(name)).await {
+            Err(error) if is_plain_refusal(&error) => Ok(None),
+            definition => definition.map(Some),
         }
     }
 
@@ -161,10 +89,6 @@ impl Store {
     pub async fn drop_index(&self, name: impl AsRef<[u8]>) -> Result<bool, Error> {
         self.needs(NEEDED)?;
         self.ask(cmd("IDX.DROP").arg(name.as_ref())).await
-    }
-
-    pub(crate) async fn index_groups(&self, name: &str) -> Result<IndexGroups, Error> {
-        self.ask(cmd("IDX.INFO").arg(name)).await
     }
 
     /// The names of all indexes.

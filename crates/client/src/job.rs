@@ -78,7 +78,7 @@ impl Job {
     /// ```
     pub async fn update(&self, exchange: &Exchange) -> Result<Outcome, Error> {
         let (fields, states) = (&self.config.fields, &self.config.states);
-        let held = exchange.clone().expect(&fields.attempt, self.token).expect(&fields.state, &states.running);
+        let held = exchange.clone().expected(&fields.attempt, self.token).expected(&fields.state, &states.running);
         let outcome = self.store.exchange(&self.key, &held).await?;
         let holds = |name: &String| outcome.current.get(name.as_bytes()) == held.expected.get(name.as_bytes());
         if outcome.applied || (holds(&fields.attempt) && holds(&fields.state)) {

@@ -31,7 +31,7 @@
 //! store.put(job, &Fields::new().with("state", "pending").with("attempt", 0), None).await?;
 //!
 //! // Of all clients that try, exactly one succeeds.
-//! let cancel = Exchange::new().expect("state", "pending").set("state", "cancelled");
+//! let cancel = Exchange::new().expected("state", "pending").set("state", "cancelled");
 //! let cancelled = store.exchange(job, &cancel).await?.applied;
 //!
 //! let open = Query::prefix("gbe:state:tasks:").filter(Filter::not_in("state", ["completed", "failed"]));
@@ -57,6 +57,7 @@ mod asker;
 mod branch;
 mod cell;
 mod claim;
+mod claims;
 mod encode;
 mod error;
 mod event;
@@ -66,6 +67,8 @@ mod filter;
 mod follow;
 mod groups;
 mod index;
+mod index_definition;
+mod index_difference;
 mod job;
 #[cfg(feature = "json")]
 mod json;
@@ -115,7 +118,8 @@ pub use exchange::{Exchange, Outcome};
 pub use filter::Filter;
 pub use follow::Follow;
 pub use groups::{GroupLimits, GroupState, Groups};
-pub use index::IndexDefinition;
+pub use index_definition::IndexDefinition;
+pub use index_difference::{IndexDiffers, OnDifference, OutsideIndex};
 pub use job::Job;
 #[cfg(feature = "json")]
 pub use json::Json;

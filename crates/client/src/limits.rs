@@ -5,7 +5,7 @@ use std::time::Duration;
 use redis::{Cmd, FromRedisValue, ParsingError, Value, cmd};
 
 use crate::error::Error;
-use crate::index::NEEDED;
+use crate::index_definition::NEEDED;
 use crate::named::Named;
 use crate::store::Store;
 
@@ -147,6 +147,13 @@ impl Limits {
     }
 }
 
+/// The command that sets limits.
+pub(crate) fn limit_command(index: &[u8], scope: &Scope, limits: &Limits) -> Cmd {
+    let mut command = command(index, Some(scope));
+    limits.write(&mut command);
+    command
+}
+
 fn command(index: &[u8], scope: Option<&Scope>) -> Cmd {
     let mut limit = cmd("IDX.LIMIT");
     limit.arg(index);
@@ -164,9 +171,7 @@ impl Store {
     /// records together. What is not given stays as it is.
     pub async fn limit(&self, index: impl AsRef<[u8]>, scope: &Scope, limits: &Limits) -> Result<(), Error> {
         self.needs(NEEDED)?;
-        let mut command = command(index.as_ref(), Some(scope));
-        limits.write(&mut command);
-        self.ask(&command).await
+        self.ask(&limit_command(index.as_ref(), scope, limits)).await
     }
 
     /// Takes back all limits of a scope; without one, all limits of the index.

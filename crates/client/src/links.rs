@@ -29,8 +29,9 @@ struct Link {
 }
 
 impl Links {
-    /// Connects. With several servers, waits for a writer.
+    /// Connects. With several servers, waits for a writer; a single one that cannot be reached is an error at once.
     pub(crate) async fn connect(target: Arc<Target>, response_timeout: Duration) -> Result<Links, Error> {
+        target.reach(response_timeout).await?;
         let (began, mut tried) = (Instant::now(), 0);
         let link = loop {
             match Link::make(&target, response_timeout).await {

@@ -30,6 +30,8 @@ pub(crate) struct OwnConnection {
     pub(crate) connection: MultiplexedConnection,
     /// Of the writer to which it leads.
     pub(crate) epoch: u64,
+    /// Its number at the server, if that was asked for.
+    pub(crate) client_id: Option<i64>,
 }
 
 impl OwnConnections {
@@ -78,7 +80,7 @@ impl OwnConnections {
         let (client, epoch) = self.target.client().await?;
         let config = AsyncConnectionConfig::new().set_response_timeout(Some(self.response_timeout));
         match client.get_multiplexed_async_connection_with_config(&config).await {
-            Ok(connection) => Ok(OwnConnection { connection, epoch }),
+            Ok(connection) => Ok(OwnConnection { connection, epoch, client_id: None }),
             Err(error) => Err(self.target.note(epoch, without_reply(error))),
         }
     }
@@ -92,7 +94,7 @@ impl OwnConnections {
         let config = AsyncConnectionConfig::new().set_response_timeout(Some(self.response_timeout));
         let config = config.set_push_sender(pushes);
         match client.get_multiplexed_async_connection_with_config(&config).await {
-            Ok(connection) => Ok(OwnConnection { connection, epoch }),
+            Ok(connection) => Ok(OwnConnection { connection, epoch, client_id: None }),
             Err(error) => Err(self.target.note(epoch, without_reply(error))),
         }
     }
@@ -102,9 +104,19 @@ impl OwnConnections {
         self.with_idle(|idle| idle.push(connection));
     }
 
+    /// How long the answer to a request that waits for this long may take.
+    pub(crate) fn response_timeout_after(&self, wait: Duration) -> Duration {
+        wait.saturating_add(self.response_timeout)
+    }
+
     async fn send<T: FromRedisValue>(&self, mut own: OwnConnection, command: &Cmd, wait: Duration) -> Result<T, Error> {
-        own.connection.set_response_timeout(wait.saturating_add(self.response_timeout));
+        own.connection.set_response_timeout(self.response_timeout_after(wait));
         let reply = send(command, &mut own.connection).await;
+        self.finish(own, reply)
+    }
+
+    /// Returns a connection whose request was answered, and closes it if there was no answer.
+    pub(crate) fn finish<T>(&self, own: OwnConnection, reply: Result<T, Error>) -> Result<T, Error> {
         let reply = reply.map_err(|error| self.target.note(own.epoch, error));
         match &reply {
             // The other connections were open to the same server, which is gone.

@@ -1,13 +1,16 @@
 //! A queue of jobs: adding jobs, and the claims of workers. Claims need Holdfast.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use redis::Cmd;
 
 use crate::claim::Claim;
-use crate::error::Error;
+use crate::error::{Error, is_dropped_index};
 use crate::exchange::Exchange;
 use crate::groups::Groups;
-use crate::index::IndexDefinition;
+use crate::index_definition::IndexDefinition;
+use crate::index_difference::{OnDifference, OutsideIndex};
 use crate::job::{Job, offset_ms};
 use crate::limits::{Limits, Scope};
 use crate::queue_config::QueueConfig;
@@ -33,13 +36,19 @@ const GROUP_BYTES_MAX: usize = 1024;
 /// queue.create_index("due", "job:").await?;
 /// queue.add(b"job:7", &Fields::new().with("image", "cat.png"), Duration::ZERO).await?;
 /// loop {
-///     let Some(job) = queue.next("w-1", Duration::from_secs(5)).await? else { continue };
+///     let job = match queue.next("w-1", Duration::from_secs(5)).await {
+///         Ok(Some(job)) => job,
+///         Ok(None) => continue,
+///         Err(error) if error.is_temporary() => continue, // the server restarts
+///         Err(error) => return Err(error),
+///     };
 ///     let ended = match resize(&job).await {
 ///         Ok(result) => job.complete(&Fields::new().with("result", result)).await,
 ///         Err(error) => job.retry(Duration::from_secs(10), &Fields::new().with("error", error)).await.map(drop),
 ///     };
 ///     match ended {
-///         Err(Error::Lost(lost)) => eprintln!("{lost}"), // another worker has it
+///         Err(Error::Lost(lost)) => eprintln!("{lost}"), // cancelled, or another worker has it
+///         Err(error) if error.is_temporary() => eprintln!("{error}"), // it comes again when its lease ends
 ///         ended => ended?,
 ///     }
 /// }
@@ -71,12 +80,14 @@ const GROUP_BYTES_MAX: usize = 1024;
 pub struct Queue {
     store: Store,
     config: Arc<QueueConfig>,
+    /// The prefixes of its indexes, as far as they were asked for.
+    prefixes: Arc<Mutex<Vec<Vec<u8>>>>,
 }
 
 impl Queue {
     /// A queue in a store.
     pub fn new(store: &Store, config: QueueConfig) -> Queue {
-        Queue { store: store.clone(), config: Arc::new(config) }
+        Queue { store: store.clone(), config: Arc::new(config), prefixes: Arc::default() }
     }
 
     /// How the queue is configured.
@@ -84,45 +95,67 @@ impl Queue {
         &self.config
     }
 
-    /// Creates an index over the open jobs whose keys have this prefix. An existing index of that name is left
-    /// unchanged. A queue with groups needs one that keeps them: another one is [`Error::Groups`].
-    pub async fn create_index(&self, index: &str, prefix: &str) -> Result<(), Error> {
+    /// Creates an index over the open jobs whose keys have this prefix. Returns false if one of that name exists with
+    /// this definition. One with another definition is [`Error::IndexDiffers`].
+    pub async fn create_index(&self, index: &str, prefix: &str) -> Result<bool, Error> {
+        self.create_index_with(index, prefix, OnDifference::Raise).await
+    }
+
+    /// Like [`create_index`](Queue::create_index), and says what becomes of an index with another definition. Workers
+    /// go on while it is replaced.
+    pub async fn create_index_with(
+        &self,
+        index: &str,
+        prefix: &str,
+        on_difference: OnDifference,
+    ) -> Result<bool, Error> {
         let (fields, states) = (&self.config.fields, &self.config.states);
         let open = [&*states.pending, &*states.running];
         let definition = IndexDefinition::new([prefix], &fields.run_at).only(&fields.state, open);
-        let Some(group_by) = &self.config.group_by else {
-            return self.store.create_index(index, &definition).await.map(drop);
+        let definition = match &self.config.group_by {
+            Some(group_by) => definition.group(group_by).held(&fields.state, [&states.running]),
+            None => definition,
         };
-        let definition = definition.group(group_by).held(&fields.state, [&states.running]);
-        if self.store.create_index(index, &definition).await? {
-            return Ok(());
-        }
-        let there = self.store.index_groups(index).await?;
-        let (state, running) = (fields.state.as_bytes(), states.running.as_bytes());
-        let holds = there
-            .held
-            .as_deref()
-            .and_then(<[_]>::split_first)
-            .is_some_and(|(field, values)| field == state && values.iter().any(|value| value == running));
-        if there.group.as_deref() == Some(group_by.as_bytes()) && holds {
-            return Ok(());
-        }
-        Err(Error::Groups(format!(
-            "there is an index {index} already, and it was created without GROUP {group_by} HELD {} 1 {}: drop it, or \
-             choose another name",
-            fields.state, states.running
-        )))
+        self.set_prefixes(Vec::new());
+        self.store.create_index_with(index, &definition, on_difference).await
     }
 
     /// Adds a job, to be claimed after a delay. Returns true when it is new: an existing one is left unchanged, so this
-    /// may be repeated. Its key needs the prefix of the index.
+    /// may be repeated. A key without the prefix of one of the queue's indexes is [`Error::OutsideIndex`].
     pub async fn add(&self, key: &[u8], fields: &Fields, delay: Duration) -> Result<bool, Error> {
         let (names, states) = (&self.config.fields, &self.config.states);
         let job = Exchange { set: fields.clone(), ..Exchange::new() }
-            .expect_absent(&names.state)
+            .absent(&names.state)
             .set(&names.state, &states.pending)
             .stamp(&names.run_at, offset_ms(delay));
+        self.check_prefix(key).await?;
         Ok(self.store.exchange(key, &job).await?.applied)
+    }
+
+    /// Checks that the key is in an index of the queue. If not all of them exist, it may be in one that is created later.
+    async fn check_prefix(&self, key: &[u8]) -> Result<(), Error> {
+        let is_covered = |prefixes: &[Vec<u8>]| prefixes.iter().any(|prefix| key.starts_with(prefix));
+        if is_covered(&self.prefixes.lock().unwrap_or_else(PoisonError::into_inner)) {
+            return Ok(());
+        }
+        let mut prefixes = Vec::new();
+        for index in &self.config.indexes {
+            match self.store.index_definition(index.as_bytes()).await {
+                Ok(Some(definition)) => prefixes.extend(definition.prefixes),
+                // A plain Redis, or a user who may not ask.
+                Ok(None) | Err(Error::NeedsHoldfast(_) | Error::Refused(_)) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        self.set_prefixes(prefixes.clone());
+        if is_covered(&prefixes) {
+            return Ok(());
+        }
+        Err(Error::OutsideIndex(Box::new(OutsideIndex { key: key.to_vec(), prefixes })))
+    }
+
+    fn set_prefixes(&self, prefixes: Vec<Vec<u8>>) {
+        *self.prefixes.lock().unwrap_or_else(PoisonError::into_inner) = prefixes;
     }
 
     /// Adds a job to a group of a queue with [`group_by`](QueueConfig::group_by), otherwise like [`add`](Queue::add). A job
@@ -180,7 +213,8 @@ impl Queue {
         }
     }
 
-    /// Claims the next due job, most urgent index first, then by time. Waits this long if there is none.
+    /// Claims the next due job, most urgent index first, then by time. Waits this long if there is none. If the future is
+    /// dropped, what had come is given back as if it had not been claimed.
     pub async fn next(&self, worker: &str, wait: Duration) -> Result<Option<Job>, Error> {
         Ok(self.claim(self.request(worker).block(wait)).await?.pop())
     }
@@ -201,7 +235,7 @@ impl Queue {
         }
     }
 
-    /// Claims jobs.
+    /// Claims jobs. If the future is dropped, what had come is given back as if it had not been claimed.
     pub async fn claim(&self, mut request: Claim) -> Result<Vec<Job>, Error> {
         let attempt = &self.config.fields.attempt;
         if let Some(fields) = &mut request.fields {
@@ -212,6 +246,39 @@ impl Queue {
             let token = fields.number(attempt)?;
             Some(Job { key, score, fields, token, store: self.store.clone(), config: Arc::clone(&self.config) })
         };
-        Ok(self.store.claim(&request).await?.into_iter().filter_map(hold).collect())
+        Ok(self.claim_records(request).await?.into_iter().filter_map(hold).collect())
     }
+
+    async fn claim_records(&self, mut request: Claim) -> Result<Vec<Indexed>, Error> {
+        let (began, block) = (Instant::now(), request.block);
+        loop {
+            let config = Arc::clone(&self.config);
+            let give_back =
+                move |claimed: Vec<Indexed>| claimed.iter().filter_map(|job| given_back(&config, job)).collect();
+            match self.store.claim_or_give_back(&request, give_back).await {
+                // One that was replaced exists. If it does not, the next claim says so.
+                Err(error) if is_dropped_index(&error) => {}
+                claimed => return claimed,
+            }
+            request.block = block.saturating_sub(began.elapsed()).max(Duration::from_millis(1));
+        }
+    }
+}
+
+/// The command that leaves a claimed job as it was. The attempt does not count: no handler has seen it. So the command is
+/// sent once. A second one could meet the same attempt of the next worker.
+fn given_back(config: &QueueConfig, (key, score, fields): &Indexed) -> Option<Cmd> {
+    let (names, states) = (&config.fields, &config.states);
+    let token = fields.number(&names.attempt)?;
+    let exchange = Exchange::new()
+        .expected(&names.attempt, token)
+        .expected(&names.state, &states.running)
+        .set(&names.state, &states.pending)
+        .set(&names.run_at, score.to_string())
+        .remove(&names.worker);
+    let exchange = match token {
+        ..=1 => exchange.remove(&names.attempt),
+        _ => exchange.set(&names.attempt, token - 1),
+    };
+    exchange.hcas(key).ok()
 }

@@ -17,6 +17,7 @@ use crate::addresses::Url;
 use crate::answer::Answer;
 use crate::asker::{Asker, read};
 use crate::claim::Claim;
+use crate::claims::Claims;
 use crate::error::Error;
 use crate::exchange::{Exchange, Outcome};
 use crate::filter::Filter;
@@ -112,6 +113,7 @@ pub struct Store {
 struct Inner {
     links: Links,
     own_connections: OwnConnections,
+    claims: Claims,
     /// Which of [`OWN`] the server has.
     knows: Vec<&'static str>,
 }
@@ -138,8 +140,9 @@ const OWN: [&str; 11] = [
 const PAGE: usize = 500;
 
 impl Store {
-    /// Connects, and asks the server which of Holdfast's commands it has. Retries for some seconds if the server is not
-    /// up; with several hosts in the URL, until one writes, for up to [`Config::writer_timeout`].
+    /// Connects, and asks the server which of Holdfast's commands it has. If there is no server, or it is not trusted, that
+    /// is [`Error::Unavailable`] at once, with the address. With several hosts in the URL, retries until one writes, for
+    /// up to [`Config::writer_timeout`].
     pub async fn connect(url: &str) -> Result<Store, Error> {
         Store::connect_with(&Config::new(url)).await
     }
@@ -159,8 +162,9 @@ impl Store {
             let mut known = rows.iter().map(|row| matches!(row, Value::Array(row) if !row.is_empty()));
             knows.retain(|_| known.next() == Some(true));
         }
-        let own_connections = OwnConnections::new(target, config.response_timeout);
-        Ok(Store { inner: Arc::new(Inner { links, own_connections, knows }) })
+        let own_connections = OwnConnections::new(target.clone(), config.response_timeout);
+        let claims = Claims::new(OwnConnections::new(target, config.response_timeout));
+        Ok(Store { inner: Arc::new(Inner { links, own_connections, claims, knows }) })
     }
 
     /// True when the server has all of Holdfast's commands that a store uses, and they are used.
@@ -216,9 +220,10 @@ impl Store {
     /// Takes the first matching records of an index: each goes to exactly one client, changed as the claim says.
     /// Returns the changed records, with the score that each had. Needs Holdfast.
     ///
-    /// A waiting claim uses its own connection, so requests of other tasks are not delayed. A dropped claim takes
-    /// nothing. If its answer is lost ([`Error::Unavailable`]) it may have taken records, which then stay as it has
-    /// written them: a queue finds them again when their lease ends.
+    /// A waiting claim uses its own connection, so requests of other tasks are not delayed. If it is dropped, or its
+    /// answer is lost ([`Error::Unavailable`]), it may have taken records, which then stay as it has written them: a queue
+    /// finds them again when their lease ends. The claims of a [`Queue`](crate::Queue) give them back when they are
+    /// dropped.
     pub async fn claim(&self, claim: &Claim) -> Result<Vec<Indexed>, Error> {
         self.needs("claim")?;
         let command = claim.command()?;
@@ -227,6 +232,19 @@ impl Store {
         }
         self.connection()?; // unless the store is closed
         self.own_connections().ask(&command, claim.block).await
+    }
+
+    /// Claims, and if the future is dropped sends the commands of `give_back`.
+    pub(crate) async fn claim_or_give_back(
+        &self,
+        claim: &Claim,
+        give_back: impl FnOnce(Vec<Indexed>) -> Vec<Cmd> + Send + 'static,
+    ) -> Result<Vec<Indexed>, Error> {
+        self.needs("claim")?;
+        let command = claim.command()?;
+        self.connection()?; // unless the store is closed
+        let give_back = move |reply| read(reply).map_or_else(|_| Vec::new(), give_back);
+        read(self.inner.claims.ask(command, claim.block, Box::new(give_back)).await?)
     }
 
     /// Requeues overdue records, with a limit on how often; returns which ones, and what was written to each. Needs

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use redis::aio::ConnectionLike;
-use redis::{AsyncConnectionConfig, Client, RedisError, RedisResult, Value, cmd};
+use redis::{AsyncConnectionConfig, Client, ErrorKind, RedisError, RedisResult, Value, cmd};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
@@ -63,6 +63,25 @@ impl Target {
         match self {
             Target::One(client) => Ok(((**client).clone(), 0)),
             Target::Several(writer) => Ok(writer.find().await?),
+        }
+    }
+
+    /// Connects once to a single server, and names its address if that fails. A connection that retries would hide a
+    /// wrong address.
+    pub(crate) async fn reach(&self, within: Duration) -> Result<(), Error> {
+        let Target::One(client) = self else { return Ok(()) };
+        let config =
+            AsyncConnectionConfig::new().set_response_timeout(Some(within)).set_connection_timeout(Some(within));
+        match client.get_multiplexed_async_connection_with_config(&config).await {
+            Err(error)
+                if error.is_connection_refusal() || error.kind() == ErrorKind::Io && !error.is_connection_dropped() =>
+            {
+                let address = client.get_connection_info().addr();
+                let cause = format!("{address}: {error}");
+                Err(Error::Unavailable((ErrorKind::Io, "cannot connect to", cause).into()))
+            }
+            // Other errors are of a server that exists. It may still load its data.
+            _ => Ok(()),
         }
     }
 

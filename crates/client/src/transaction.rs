@@ -217,7 +217,7 @@ impl Store {
 
     async fn begin_once(&self, begin: &Cmd) -> Result<Transaction, Error> {
         let target = self.own_connections().target().clone();
-        let OwnConnection { mut connection, epoch } = self.own_connections().take().await?;
+        let OwnConnection { mut connection, epoch, .. } = self.own_connections().take().await?;
         let db = connection.get_db();
         let begun = connection.req_packed_command(begin).await.and_then(Value::extract_error);
         begun.map_err(|error| target.note(epoch, without_reply(error)))?;
@@ -238,7 +238,7 @@ impl Store {
             }
         };
         if is_over {
-            self.own_connections().give_back(OwnConnection { connection, epoch: state.epoch });
+            self.own_connections().give_back(OwnConnection { connection, epoch: state.epoch, client_id: None });
         }
         ended.map(drop).map_err(|error| state.target.note(state.epoch, without_reply(error)))
     }

@@ -14,7 +14,7 @@ const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
 struct Names {
     /// What `lib.rs` exports.
     exported: BTreeSet<String>,
-    /// The methods of each type: its own public ones, and those of traits that it implements.
+    /// The public fields of each type, and its methods: its own public ones, and those of traits that it implements.
     methods: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -43,6 +43,11 @@ impl Names {
                         methods.insert(method.sig.ident.to_string());
                     }
                 }
+            }
+            Item::Struct(item) => {
+                let public = item.fields.iter().filter(|field| matches!(field.vis, Visibility::Public(_)));
+                let fields = public.filter_map(|field| Some(field.ident.as_ref()?.to_string()));
+                self.methods.entry(item.ident.to_string()).or_default().extend(fields);
             }
             Item::Impl(item) => {
                 let Type::Path(of) = &*item.self_ty else { return };
@@ -102,10 +107,18 @@ fn every_name_of_the_table_exists() {
 #[test]
 fn a_missing_name_is_found() {
     let names = Names::of_sources();
-    for name in ["Store::get", "Store::cell", "StateBackend", "StateBackend::seal", "Session::call"] {
+    for name in ["Store::get", "Exchange::ttl", "Store::cell", "StateBackend", "StateBackend::seal", "Session::call"] {
         assert!(names.has(name), "{name}");
     }
-    for name in ["Store::call_again", "Session::call_again", "Named", "Store::needs", "Cell::nothing", "Nothing"] {
+    for name in [
+        "Store::call_again",
+        "Queue::store",
+        "Session::call_again",
+        "Named",
+        "Store::needs",
+        "Cell::nothing",
+        "Nothing",
+    ] {
         assert!(!names.has(name), "{name}");
     }
     assert_eq!(column_rust("| Operation | Rust | Python |\n| --- | --- | --- |\n| a | `A::b` | `c` |\n"), ["A::b"]);

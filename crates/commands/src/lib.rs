@@ -35,7 +35,7 @@ mod value_reply;
 
 use execution::command::{self, Registry, Table};
 
-pub use acl::{Named as NamedUsers, load_users, parse_users, usage_by_user};
+pub use acl::{Named as NamedUsers, load_users, parse_declared_users, parse_users, usage_by_user};
 pub use connection::describe_client;
 pub use shared::version::{HOLDFAST_VERSION, REDIS_VERSION};
 

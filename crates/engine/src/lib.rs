@@ -11,7 +11,9 @@
 
 pub use algorithms;
 pub use commands::background;
-pub use commands::{HOLDFAST_VERSION, NamedUsers, REDIS_VERSION, load_users, parse_users, usage_by_user};
+pub use commands::{
+    HOLDFAST_VERSION, NamedUsers, REDIS_VERSION, load_users, parse_declared_users, parse_users, usage_by_user,
+};
 pub use execution;
 pub use execution::acl;
 pub use execution::{args, clients, error, host, observability, panics, persistence, settings};

@@ -3,7 +3,7 @@
 use engine::command::missing::{MISSING, MISSING_FAMILIES, MISSING_IN_DEBUG, MISSING_OPTIONS, Missing};
 use engine::command::{CommandRow, Handler, registry};
 use engine::execution::docs::CommandDoc;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/COMMANDS.md");
@@ -11,7 +11,7 @@ const BLESS: &str = "HOLDFAST_TEST_BLESS";
 
 #[test]
 fn the_page_lists_every_command() {
-    let rendered = page(&callable_rows()) + &not_built();
+    let rendered = page(&callable_rows()) + &by_family() + &not_built();
     if std::env::var_os(BLESS).is_some() {
         std::fs::write(PAGE, rendered).unwrap();
         return;
@@ -69,6 +69,8 @@ fn page(rows: &[&CommandRow]) -> String {
          Redis that had the command first, or, for commands that Redis does not have, the version of Valkey or of\n\
          Holdfast.\n\
          `COMMAND DOCS name` tells more of each.\n\n\
+         Commands that Redis has too give the replies, errors and edge cases of Redis 7.4, and of Redis 8 for what came\n\
+         later. See also the commands [by family](#by-family), and [what is not built](#not-built).\n\n\
          A test writes this page from the command table: `{BLESS}=1 cargo test -p engine --test commands_doc`.\n",
         rows.len()
     );
@@ -86,6 +88,138 @@ fn page(rows: &[&CommandRow]) -> String {
         }
     }
     page
+}
+
+/// The commands that are used together: the name of a family, its commands without subcommands, and what else to know.
+const FAMILIES: &[(&str, &str, &str)] = &[
+    (
+        "strings",
+        "SET GET GETEX GETDEL GETSET SETNX SETEX PSETEX MSET MSETNX MSETEX MGET DELEX DELIFEQ DIGEST INCR DECR INCRBY \
+         DECRBY INCRBYFLOAT INCREX APPEND GETRANGE SUBSTR SETRANGE STRLEN LCS",
+        "SET takes NX XX GET EX PX EXAT PXAT KEEPTTL IFEQ IFNE IFDEQ IFDNE",
+    ),
+    ("bits", "GETBIT SETBIT BITCOUNT BITPOS BITOP BITFIELD BITFIELD_RO", ""),
+    (
+        "hashes",
+        "HSET HSETNX HMSET HGET HMGET HGETALL HDEL HEXISTS HLEN HKEYS HVALS HSTRLEN HINCRBY HINCRBYFLOAT HSCAN \
+         HRANDFIELD",
+        "",
+    ),
+    (
+        "fields that expire",
+        "HEXPIRE HPEXPIRE HEXPIREAT HPEXPIREAT HTTL HPTTL HEXPIRETIME HPEXPIRETIME HPERSIST HGETEX HSETEX HGETDEL",
+        "",
+    ),
+    (
+        "records and queues",
+        "HCAS HPUT HFIND IDX.CREATE IDX.DROP IDX.LIST IDX.INFO IDX.RANGE IDX.LIMIT IDX.GROUPS CLAIM SWEEP",
+        "[jobs.md](jobs.md)",
+    ),
+    (
+        "cells",
+        "CELL.INIT CELL.GET CELL.GETV CELL.MGET CELL.SET CELL.CAS CELL.HISTORY CELL.DEL CELL.LIST CELL.FORK CELL.DROP",
+        "[cells.md](cells.md)",
+    ),
+    ("runs", "RUN.APPEND RUN.EVENTS RUN.SNAPSHOT RUN.PROJECT RUN.INFO RUN.LIST", "[runs.md](runs.md)"),
+    (
+        "registers",
+        "REG.PUT REG.INCRBY REG.GET REG.MGET REG.SEAL REG.SNAPSHOT REG.RESTORE",
+        "Each version is applied once, in whatever order and however often it arrives: \
+         [exactly-once.md](exactly-once.md)",
+    ),
+    (
+        "sessions",
+        "SESSION.OPEN SESSION.CALL SESSION.ALIVE SESSION.INFO SESSION.LIST SESSION.CLOSE SESSION.PUSH SESSION.PENDING \
+         SESSION.ACK SESSION.ATTACH SESSION.DETACH SESSION.RETRY SESSION.HASRETRY SESSION.HOOK",
+        "Requests that take effect once, and requests from the server to a client: [exactly-once.md](exactly-once.md)",
+    ),
+    (
+        "lists",
+        "LPUSH RPUSH LPUSHX RPUSHX LPOP RPOP LLEN LINDEX LINSERT LSET LRANGE LREM LTRIM LPOS LMOVE RPOPLPUSH LMPOP \
+         BLPOP BRPOP BLMOVE BRPOPLPUSH BLMPOP",
+        "",
+    ),
+    (
+        "streams",
+        "XADD XLEN XRANGE XREVRANGE XREAD XDEL XDELEX XTRIM XSETID XGROUP XREADGROUP XACK XACKDEL XNACK XPENDING \
+         XCLAIM XAUTOCLAIM XINFO XCFGSET",
+        "",
+    ),
+    (
+        "sets",
+        "SADD SREM SPOP SMOVE SISMEMBER SMISMEMBER SCARD SMEMBERS SRANDMEMBER SINTER SINTERCARD SINTERSTORE SUNION \
+         SUNIONSTORE SDIFF SDIFFSTORE SSCAN",
+        "",
+    ),
+    (
+        "sorted sets",
+        "ZADD ZINCRBY ZREM ZCARD ZSCORE ZMSCORE ZCOUNT ZLEXCOUNT ZRANK ZREVRANK ZRANGE ZREVRANGE ZRANGEBYSCORE \
+         ZREVRANGEBYSCORE ZRANGEBYLEX ZREVRANGEBYLEX ZRANGESTORE ZPOPMIN ZPOPMAX ZMPOP BZPOPMIN BZPOPMAX BZMPOP \
+         ZUNION ZINTER ZDIFF ZUNIONSTORE ZINTERSTORE ZDIFFSTORE ZINTERCARD ZRANDMEMBER ZREMRANGEBYRANK \
+         ZREMRANGEBYSCORE ZREMRANGEBYLEX ZSCAN",
+        "",
+    ),
+    (
+        "geo",
+        "GEOADD GEODIST GEOHASH GEOPOS GEOSEARCH GEOSEARCHSTORE GEORADIUS GEORADIUS_RO GEORADIUSBYMEMBER \
+         GEORADIUSBYMEMBER_RO",
+        "",
+    ),
+    ("HyperLogLog", "PFADD PFCOUNT PFMERGE PFDEBUG PFSELFTEST", ""),
+    ("sorting", "SORT SORT_RO", ""),
+    ("keys", "DEL UNLINK EXISTS TYPE KEYS SCAN RANDOMKEY RENAME RENAMENX COPY MOVE TOUCH DUMP RESTORE OBJECT", ""),
+    ("expiry", "EXPIRE PEXPIRE EXPIREAT PEXPIREAT TTL PTTL EXPIRETIME PEXPIRETIME PERSIST", ""),
+    (
+        "transactions",
+        "MULTI EXEC DISCARD WATCH UNWATCH TXN.BEGIN TXN.COMMIT TXN.ROLLBACK",
+        "[cells.md](cells.md#transactions)",
+    ),
+    ("scripts", "EVAL EVALSHA EVAL_RO EVALSHA_RO SCRIPT", ""),
+    (
+        "functions",
+        "FUNCTION FCALL FCALL_RO",
+        "`compare_and_swap` is built in: `FCALL compare_and_swap 1 job:1 state pending running`. Only \
+         `FUNCTION LIST LIBRARYNAME holdfast` lists its library",
+    ),
+    ("pub/sub", "SUBSCRIBE PSUBSCRIBE SSUBSCRIBE UNSUBSCRIBE PUNSUBSCRIBE SUNSUBSCRIBE PUBLISH SPUBLISH PUBSUB", ""),
+    ("persistence", "SAVE BGSAVE LASTSAVE BGREWRITEAOF WAIT WAITAOF", "[durability.md](durability.md)"),
+    (
+        "several servers",
+        "ROLE REPLICAOF SLAVEOF FAILOVER READONLY READWRITE ASKING CLUSTER REPLCONF PSYNC SYNC",
+        "[operations.md](operations.md), [cluster.md](cluster.md)",
+    ),
+    ("connection", "AUTH HELLO PING ECHO QUIT RESET SELECT CLIENT", ""),
+    ("users", "ACL", "[security.md](security.md)"),
+    (
+        "server",
+        "INFO CONFIG COMMAND DBSIZE FLUSHDB FLUSHALL SWAPDB TIME MEMORY HOTKEYS SLOWLOG LATENCY MONITOR DEBUG LOLWUT \
+         MODULE SHUTDOWN",
+        "",
+    ),
+];
+
+#[test]
+fn each_command_is_in_one_family() {
+    let listed: Vec<&str> = FAMILIES.iter().flat_map(|(_, names, _)| names.split_whitespace()).collect();
+    let known: BTreeSet<String> = registry()
+        .rows()
+        .iter()
+        .filter(|row| !row.full_name.contains('|'))
+        .map(|row| row.full_name.to_uppercase())
+        .collect();
+    assert_eq!(listed.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>(), known);
+    assert_eq!(listed.len(), known.len(), "a command is in two families");
+}
+
+/// A row for each family.
+fn by_family() -> String {
+    let mut section = String::from("\n## By family\n\n| family | commands |\n| --- | --- |\n");
+    for (family, names, note) in FAMILIES {
+        let names: Vec<String> = names.split_whitespace().map(|name| format!("`{name}`")).collect();
+        let note = if note.is_empty() { String::new() } else { format!(". {note}") };
+        let _ = writeln!(section, "| {family} | {}{note} |", names.join(" "));
+    }
+    section
 }
 
 /// What Redis and Valkey have and this server has not.

@@ -389,7 +389,10 @@ fn a_run_removed_between_two_slices_reads_as_absent() {
             ("DEL r", nothing),
             ("RENAME r elsewhere", nothing),
             ("FLUSHALL", CHANGED),
-            ("DEL r, SET r string", "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"),
+            (
+                "DEL r, SET r string",
+                "-WRONGTYPE Operation against a key holding the wrong kind of value: the key's type is string\r\n",
+            ),
         ] {
             let place = with_runs();
             let (mut reader, mut other) = (Peer::new(&place, 0), Peer::new(&place, 1));

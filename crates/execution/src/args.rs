@@ -27,6 +27,11 @@ impl<'a> Args<'a> {
         self.request
     }
 
+    /// The position of the next argument in the request.
+    pub fn position(&self) -> usize {
+        self.next
+    }
+
     /// How many arguments are left.
     #[inline]
     pub fn left(&self) -> usize {

@@ -23,6 +23,8 @@ pub struct IndexBackfill {
     pub ticket: Arc<Ticket>,
     pub handle: Arc<ClientHandle>,
     pub protocol: Protocol,
+    /// Writes the reply once the index is complete.
+    pub reply: fn(&mut Reply<'_>),
 }
 
 /// A command that would visit many records of an index. It runs on a copy of the index while its client waits.

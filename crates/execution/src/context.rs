@@ -97,6 +97,7 @@ pub struct ScriptCx<'a, 'l> {
     pub reply: Reply<'a>,
     /// The locks of the surrounding transaction, which holds all locks that it needs.
     pub held: Option<Locked<'l>>,
+    pub command: &'static CommandRow,
     /// What the connection has to do after this command.
     pub after: After,
 }

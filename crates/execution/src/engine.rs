@@ -208,6 +208,7 @@ impl Engine {
     }
 
     /// Begins a batch of requests. Each sees the instant at which the one before it ended.
+    #[inline]
     pub fn begin(&self, worker: &mut Worker) {
         let (unix_us, monotonic_ns) = self.clock.both();
         worker.now_ms = unix_us / 1000;

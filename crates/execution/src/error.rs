@@ -1,6 +1,7 @@
 //! What can be wrong with a request, with the exact error text for the wire.
 
 use crate::denied::{Denied, Object};
+use keyspace::types::ValueType;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -34,7 +35,10 @@ pub const NO_MEMORY_LEFT: CommandError = CommandError::fixed(
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandError {
     Syntax,
-    WrongType,
+    /// With the name of the type that the key has.
+    WrongType(&'static str),
+    /// The arguments of an own command.
+    Arguments(Box<ArgumentError>),
     NotInteger,
     NotFloat,
     NoSuchKey,
@@ -58,7 +62,31 @@ pub enum CommandError {
     Message(Cow<'static, str>),
 }
 
+/// Arguments that a command does not take. Its row completes the text: see [`crate::command::CommandRow::explain`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArgumentError {
+    /// Without the code.
+    pub text: String,
+    pub hint: Hint,
+}
+
+/// What helps with arguments that a command does not take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hint {
+    Usage,
+    /// The options that there are in place of the argument at this position.
+    Options {
+        at: usize,
+    },
+}
+
 impl CommandError {
+    /// The error for a key that holds a value of another type.
+    #[cold]
+    pub fn wrong_type(found: &ValueType) -> CommandError {
+        CommandError::WrongType(found.name)
+    }
+
     /// An error with a fixed text, which begins with its code, such as `ERR`.
     pub const fn fixed(text: &'static str) -> CommandError {
         CommandError::Message(Cow::Borrowed(text))
@@ -86,7 +114,7 @@ impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             CommandError::Syntax => "ERR syntax error",
-            CommandError::WrongType => "WRONGTYPE Operation against a key holding the wrong kind of value",
+            CommandError::WrongType(_) => "WRONGTYPE Operation against a key holding the wrong kind of value",
             CommandError::NotInteger => "ERR value is not an integer or out of range",
             CommandError::NotFloat => "ERR value is not a valid float",
             CommandError::NoSuchKey => "ERR no such key",
@@ -106,6 +134,7 @@ impl fmt::Display for CommandError {
                 let code = if matches!(denied.object, Object::Anything(_)) { "ERR" } else { "NOPERM" };
                 return write!(f, "{code} {}", denied.object.briefly(&denied.user));
             }
+            CommandError::Arguments(wrong) => return write!(f, "ERR {}", wrong.text),
             CommandError::WrongArity(name) => {
                 return write!(f, "ERR wrong number of arguments for '{name}' command");
             }

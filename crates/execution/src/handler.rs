@@ -31,7 +31,7 @@ pub(super) fn run_server(
     let mut cx = ServerCx { engine, client, worker, args, reply, now_ms, command: row, after: After::Continue };
     let result = handler(&mut cx);
     *after = std::mem::take(&mut cx.after);
-    result
+    result.map_err(|error| row.explain(*request, error))
 }
 
 /// Runs the handler of a command that runs other commands.
@@ -48,7 +48,7 @@ pub fn run_scripting(
         // As in `run_under`: its reply reveals the state of the locked keys.
         client.depends_on = client.depends_on.max(held.changed_by());
     }
-    let mut cx = ScriptCx { engine, client, worker, args, reply, held, after: After::Continue };
+    let mut cx = ScriptCx { engine, client, worker, args, reply, held, command: row, after: After::Continue };
     cx.worker.script_has_failed = false;
     if !cx.worker.in_script {
         // Otherwise a script has called this command, and may have written before.
@@ -59,7 +59,7 @@ pub fn run_scripting(
     if cx.worker.script_has_failed {
         cx.worker.metrics.stats.commands[row.index].failed.add(1);
     }
-    result
+    result.map_err(|error| row.explain(*request, error))
 }
 
 /// The instant at which nothing has expired yet. An import source sees it, because its commands may give a new deadline to
@@ -191,5 +191,5 @@ pub fn run_under(
     client.depends_on = client.depends_on.max(seen);
     commit::commit(engine, worker, Some(client), locked);
     engine.free(garbage);
-    result
+    result.map_err(|error| row.explain(request, error))
 }

@@ -102,6 +102,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// Applies an effect in any database.
+    #[inline]
     pub fn record_in(&mut self, db: usize, effect: &Effect<'_>) -> Applied {
         debug_assert!(
             !self.replaces_own_value(db, effect),
@@ -148,17 +149,22 @@ impl<'a> Recorder<'a> {
     /// several keys before they replace the first; others use [`Recorder::replace`].
     #[inline]
     pub fn pass_replace(&self, db: usize, key: Key<'_>) -> CommandResult {
-        match self.recording.view.locked.db(db, key).has_own_values() && self.holds_own_value(db, key) {
-            true => Err(CommandError::WrongType),
-            false => Ok(()),
+        if !self.recording.view.locked.db(db, key).has_own_values() {
+            return Ok(());
         }
+        self.own_value(db, key).map_or(Ok(()), |own| Err(CommandError::wrong_type(own)))
     }
 
-    /// True when the key holds a value of a type that Redis does not have, and it has not expired.
+    /// The type of the value that a key holds, if Redis does not have it and the key has not expired.
     #[cold]
+    fn own_value(&self, db: usize, key: Key<'_>) -> Option<&'static ValueType> {
+        let entry = self.recording.view.locked.db(db, key).entry(key)?;
+        let is_expired = Db::is_expired(entry, self.recording.view.now_ms);
+        Some(ValueType::of(entry)).filter(|found| found.is_own && !is_expired)
+    }
+
     fn holds_own_value(&self, db: usize, key: Key<'_>) -> bool {
-        let entry = self.recording.view.locked.db(db, key).entry(key);
-        entry.is_some_and(|entry| ValueType::of(entry).is_own && !Db::is_expired(entry, self.recording.view.now_ms))
+        self.own_value(db, key).is_some()
     }
 
     /// True when the effect puts a value of another type in the place of one that [`Recorder::replace`] would protect.
@@ -397,7 +403,7 @@ impl<'a> Recorder<'a> {
             return Ok(());
         }
         if !ValueType::of(entry).is(T::ROW) {
-            return Err(CommandError::WrongType);
+            return Err(CommandError::wrong_type(ValueType::of(entry)));
         }
         if let Some(expiry) = const { T::ROW.element_expiry.as_ref() }
             && entry.object().is_some()
@@ -436,7 +442,9 @@ impl<'a> Recorder<'a> {
             None => return Ok(look(None)),
             Some(entry) if Db::is_expired(entry, view.now_ms) => {}
             Some(entry) => {
-                let Some(found) = db.typed::<T>(entry, view.now_ms) else { return Err(CommandError::WrongType) };
+                let Some(found) = db.typed::<T>(entry, view.now_ms) else {
+                    return Err(CommandError::wrong_type(ValueType::of(entry)));
+                };
                 if view.touch {
                     view.use_entry(entry);
                 }

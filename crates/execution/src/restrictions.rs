@@ -96,6 +96,7 @@ impl Restrictions {
     }
 
     /// True while this server follows another one.
+    #[inline]
     pub fn is_following(&self) -> bool {
         self.is_set(Restriction::FOLLOWING)
     }

@@ -46,7 +46,7 @@ pub(super) fn find_after(
         false => subcommand(row, request)?,
     };
     if !row.accepts(request.len()) {
-        return Err(CommandError::WrongArity(row.full_name.as_str().into()));
+        return Err(row.wrong_arity());
     }
     Ok(row)
 }

@@ -380,6 +380,7 @@ impl<'a> View<'a> {
     }
 
     /// The index at a key of this command.
+    #[inline]
     pub fn index_at(&self, key: Key<'_>) -> Option<IndexRef<'_>> {
         if self.reads_index { self.index(key.name) } else { None }
     }
@@ -397,7 +398,7 @@ impl<'a> View<'a> {
             // An index may be empty; other sorted sets never are, and handlers do not expect one.
             Some(_) if value.is_empty_index() => Ok(None),
             Some(found) => Ok(Some(found)),
-            None => Err(CommandError::WrongType),
+            None => Err(CommandError::wrong_type(value.value_type())),
         }
     }
 
@@ -495,6 +496,7 @@ impl<'a> View<'a> {
     }
 
     /// True when the command has left changes to be made.
+    #[inline]
     pub fn has_leftovers(&self) -> bool {
         self.afterwards.borrow().is_some()
     }

@@ -12,7 +12,7 @@ use crate::epoch::Epoch;
 use crate::file_log::{FileLog, FileLogOptions};
 use crate::log::{Batch, Follow, Followed, ReadError, Stopper};
 use crate::place::{Claim, Follower, LogPlace, OpenedLog, Reading};
-use crate::recovery::{History, ReadProgress, Recovery, RecoveryError, Warning};
+use crate::recovery::{History, ReadProgress, Recovery, RecoveryError, Repair, Warning};
 use crate::sequence::Sequence;
 use crate::snapshot::{SnapshotInfo, StoredPart};
 use crate::storage::{Directory, DirectoryLock, LockError, Storage};
@@ -50,6 +50,17 @@ impl DirectoryPlace {
     pub fn share(&self) -> Result<(), LockError> {
         *self.lock.lock() = Some(DirectoryLock::acquire_shared(&self.path)?);
         Ok(())
+    }
+
+    /// Reads and checks everything, and returns what must be cut off the journal so that it can be read, or `None` if it
+    /// is whole. The place is acquired.
+    pub fn examine(&self) -> Result<Option<Repair>, RecoveryError> {
+        Repair::examine(self.storage.clone())
+    }
+
+    /// Cuts, and returns the names of the copies of what was cut.
+    pub fn repair(&self, repair: Repair) -> Result<Vec<String>, RecoveryError> {
+        repair.cut(self.options.clone())
     }
 }
 

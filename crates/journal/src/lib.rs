@@ -45,7 +45,7 @@ pub use log::{Batch, Follow, FollowUpTo, Followed, Log, LogReader, ReadError, St
 pub use maintenance::{Buffers, Maintenance};
 pub use memory::{Faults, MemoryLog, MemoryPlace};
 pub use place::{Claim, Follower, LogPlace, OpenedLog, Reading};
-pub use recovery::{DirectoryError, History, ReadProgress, Recovery, RecoveryError, Warning};
+pub use recovery::{DirectoryError, History, Piece, ReadProgress, Recovery, RecoveryError, Repair, Warning};
 pub use sequence::Sequence;
 pub use snapshot::{DirectorySnapshots, ReadSnapshot, SnapshotStore, WriteSnapshot};
 pub use snapshot::{SnapshotError, SnapshotInfo, SnapshotReadError, SnapshotReader, SnapshotWriter, Stamp, StoredPart};

@@ -62,6 +62,24 @@ pub enum SessionError {
     Encrypt(EncryptError),
 }
 
+impl SessionError {
+    /// Says in plain words why a handshake has failed.
+    pub fn handshake_failure(&self) -> String {
+        use rustls::{AlertDescription as Alert, Error};
+        let what = match self {
+            SessionError::Tls(Error::AlertReceived(
+                Alert::UnknownCA | Alert::BadCertificate | Alert::CertificateUnknown | Alert::CertificateExpired,
+            )) => "the client does not accept the server's certificate",
+            SessionError::Tls(Error::InvalidMessage(_)) => "the client does not speak TLS",
+            SessionError::Tls(Error::NoCertificatesPresented) => "the client has sent no certificate",
+            SessionError::Tls(Error::InvalidCertificate(_)) => "the server does not accept the client's certificate",
+            SessionError::Tls(Error::PeerIncompatible(_)) => "the client has no version of TLS or cipher in common",
+            _ => return self.to_string(),
+        };
+        format!("{what} ({self})")
+    }
+}
+
 impl Session {
     pub(crate) fn new(config: Arc<ServerConfig>, user_field: UserField) -> Result<Session, rustls::Error> {
         Ok(Session {

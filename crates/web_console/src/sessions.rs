@@ -137,13 +137,19 @@ mod tests {
     use super::*;
     use engine::acl::Acl;
 
+    /// No users. Rights are sets of commands, so these are listed first.
+    fn acl() -> Acl {
+        engine::command::registry();
+        Acl::default()
+    }
+
     fn user(acl: &Acl) -> Arc<User> {
         acl.set(b"alice", &[b"on".to_vec(), b">secret".to_vec()], true).ok().unwrap()
     }
 
     #[test]
     fn a_session_ends_when_it_is_not_used_and_when_it_is_old() {
-        let (acl, mut sessions, now) = (Acl::default(), Sessions::default(), Instant::now());
+        let (acl, mut sessions, now) = (acl(), Sessions::default(), Instant::now());
         let name = sessions.begin(user(&acl), now).unwrap();
         let after = |wait| now + wait;
         let almost = IDLE_MAX - Duration::from_secs(1);
@@ -172,7 +178,7 @@ mod tests {
             }),
         ];
         for (what, change) in changes {
-            let (acl, mut sessions, now) = (Acl::default(), Sessions::default(), Instant::now());
+            let (acl, mut sessions, now) = (acl(), Sessions::default(), Instant::now());
             let name = sessions.begin(user(&acl), now).unwrap();
             assert!(sessions.find(name.as_bytes(), now, true).is_some());
             change(&acl);
@@ -182,7 +188,7 @@ mod tests {
 
     #[test]
     fn there_are_not_too_many() {
-        let (acl, mut sessions, now) = (Acl::default(), Sessions::default(), Instant::now());
+        let (acl, mut sessions, now) = (acl(), Sessions::default(), Instant::now());
         let first = sessions.begin(user(&acl), now).unwrap();
         for number in 1..=SESSIONS_MAX as u64 {
             let name = format!("user{}", number / SESSIONS_PER_USER_MAX as u64);
@@ -196,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_user_that_signs_in_often_ends_its_own_sessions_alone() {
-        let (acl, mut sessions, now) = (Acl::default(), Sessions::default(), Instant::now());
+        let (acl, mut sessions, now) = (acl(), Sessions::default(), Instant::now());
         let bob = acl.set(b"bob", &[b"on".to_vec()], true).ok().unwrap();
         let other = sessions.begin(bob, now).unwrap();
         let alice = user(&acl);
@@ -211,7 +217,7 @@ mod tests {
 
     #[test]
     fn names_are_long_and_different() {
-        let (acl, mut sessions, now) = (Acl::default(), Sessions::default(), Instant::now());
+        let (acl, mut sessions, now) = (acl(), Sessions::default(), Instant::now());
         let name = sessions.begin(user(&acl), now).unwrap();
         let session = sessions.find(name.as_bytes(), now, true).unwrap();
         assert_eq!((name.len(), session.token.len()), (64, 64));
@@ -223,7 +229,7 @@ mod tests {
 
     #[test]
     fn notices_are_told_once_and_to_their_session() {
-        let (acl, mut sessions, now) = (Acl::default(), Sessions::default(), Instant::now());
+        let (acl, mut sessions, now) = (acl(), Sessions::default(), Instant::now());
         let token = |sessions: &mut Sessions| {
             let name = sessions.begin(user(&acl), now).unwrap();
             sessions.find(name.as_bytes(), now, true).unwrap().token

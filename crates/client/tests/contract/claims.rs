@@ -177,7 +177,13 @@ fn waiting_claims_end_with_their_index_and_their_server() {
         // One that begins while the server is away waits for it.
         let waiting = wait();
         let server = wire::Server::launch(address, &dir, |_| {});
-        let writer = Store::connect(&format!("redis://{address}")).await.unwrap();
+        let url = format!("redis://{address}");
+        let writer = loop {
+            match Store::connect(&url).await {
+                Ok(store) => break store,
+                Err(error) => assert!(error.is_temporary(), "{error:?}"),
+            }
+        };
         until_blocked(&writer, 1).await;
         put(&writer, "jobs:a", due(1)).await;
         assert_eq!(waiting.await.unwrap().unwrap().len(), 1);

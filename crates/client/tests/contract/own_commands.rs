@@ -2,7 +2,9 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use holdfast_client::{Claim, Error, Fate, Fields, Filter, IndexDefinition, Indexed, StateStore, Store, Sweep, redis};
+use holdfast_client::{
+    Claim, Error, Fate, Fields, Filter, IndexDefinition, Indexed, OnDifference, StateStore, Store, Sweep, redis,
+};
 
 use crate::places::{Place, everywhere};
 
@@ -106,7 +108,7 @@ fn an_index_is_made_once_and_dropped_once() {
     everywhere(async |place| {
         let Some(store) = index_over(place, "jobs:", "run_at").await else { return };
         let other = IndexDefinition::new(["a:", "b:"], "at").exclude("state", ["done"]).stamp();
-        assert!(!store.create_index("idx:test", &other).await.unwrap(), "it is left as it is");
+        assert!(!store.create_index_with("idx:test", &other, OnDifference::Keep).await.unwrap(), "it is left as it is");
         assert!(store.create_index("idx:other", &other).await.unwrap());
         let mut names = store.indexes().await.unwrap();
         names.sort();

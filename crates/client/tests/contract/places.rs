@@ -61,6 +61,10 @@ impl Place {
         address.and_then(|address| address.parse().ok()).expect("the URL has an address")
     }
 
+    pub(crate) fn url(&self) -> &str {
+        &self.config.url
+    }
+
     /// A store that takes another way to the server.
     pub(crate) async fn store_at(&self, address: SocketAddr) -> Store {
         self.hasty_store_at(address, self.config.response_timeout).await

@@ -65,7 +65,7 @@ fn an_exchange_has_one_winner_whose_name_is_in_the_record() {
     everywhere(async |place| {
         let winners = winners(place, 100, |store, key, task| {
             Box::pin(async move {
-                let claim = Exchange::new().expect("state", "pending").set("state", "claimed").set("worker", task);
+                let claim = Exchange::new().expected("state", "pending").set("state", "claimed").set("worker", task);
                 store.exchange(key, &claim).await.unwrap().applied
             })
         })

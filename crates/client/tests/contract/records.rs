@@ -114,9 +114,9 @@ fn an_exchange_is_all_or_nothing() {
     with_store(async |store| {
         store.put(JOB, &job(), None).await.unwrap();
         let claim = Exchange::new()
-            .expect("state", "pending")
-            .expect("attempt", 0)
-            .expect_absent("worker")
+            .expected("state", "pending")
+            .expected("attempt", 0)
+            .absent("worker")
             .set("state", "claimed")
             .set("worker", "w-1")
             .remove("attempt");
@@ -128,7 +128,7 @@ fn an_exchange_is_all_or_nothing() {
         let outcome = store.exchange(JOB, &claim).await.unwrap();
         assert!(!outcome.applied);
         assert_eq!(outcome.current, Fields::new().with("state", "claimed"));
-        let taken = Exchange::new().expect("state", "claimed").expect_absent("worker").set("worker", "w-2");
+        let taken = Exchange::new().expected("state", "claimed").absent("worker").set("worker", "w-2");
         assert!(!store.exchange(JOB, &taken).await.unwrap().applied, "there is a worker");
         assert_eq!(fields(&store).await, Fields::new().with("state", "claimed").with("worker", "w-1"));
     });
@@ -139,7 +139,7 @@ fn an_exchange_without_conditions_creates() {
     with_store(async |store| {
         assert!(store.exchange(JOB, &Exchange::new()).await.unwrap().applied);
         assert_eq!(store.get(JOB).await.unwrap(), None);
-        let create = Exchange::new().expect_absent("state").set("state", "pending");
+        let create = Exchange::new().absent("state").set("state", "pending");
         assert!(store.exchange(JOB, &create).await.unwrap().applied);
         assert!(!store.exchange(JOB, &create).await.unwrap().applied);
         let both = Exchange::new().set("note", "x").remove("note").remove("missing");
@@ -158,12 +158,12 @@ fn an_exchange_stamps_the_servers_time() {
             let value = store.get_field(JOB, field).await.unwrap().expect("it was stamped");
             String::from_utf8(value).unwrap().parse().unwrap()
         };
-        let stamp = Exchange::new().expect("state", "pending").stamp("due", 30_000).stamp("seen", -5).set("a", "b");
+        let stamp = Exchange::new().expected("state", "pending").stamp("due", 30_000).stamp("seen", -5).set("a", "b");
         assert!(store.exchange(JOB, &stamp).await.unwrap().applied);
         assert_eq!(time(b"due").await - time(b"seen").await, 30_005, "one exchange has one time");
         let seen = time(b"seen").await;
         assert!(seen > 1_700_000_000_000, "{seen}");
-        let refused = Exchange::new().expect("state", "running").stamp("seen", 0);
+        let refused = Exchange::new().expected("state", "running").stamp("seen", 0);
         assert!(!store.exchange(JOB, &refused).await.unwrap().applied);
         for wrong in [
             Exchange::new().stamp("seen", i64::MIN),
@@ -183,7 +183,7 @@ fn an_exchange_changes_the_lifetime() {
     with_store(async |store| {
         store.put(JOB, &job(), None).await.unwrap();
         let live = async |ttl: Option<Duration>, expected: &str| {
-            let exchange = Exchange { ttl, ..Exchange::new() }.expect("state", expected);
+            let exchange = Exchange { ttl, ..Exchange::new() }.expected("state", expected);
             assert_eq!(store.exchange(JOB, &exchange).await.unwrap().applied, expected == "pending");
             store.get(JOB).await.unwrap().unwrap().ttl
         };
@@ -298,7 +298,7 @@ fn a_field_without_a_value_is_removed() {
         store.set_field(JOB, b"missing", None).await.unwrap();
         assert_eq!(fields(&store).await, job().with("state", "completed"));
 
-        let swap = Exchange::new().expect("state", "completed").set("state", "gone");
+        let swap = Exchange::new().expected("state", "completed").set("state", "gone");
         let swap = Exchange { set: swap.set.clone().without("attempt"), ..swap };
         assert!(store.exchange(JOB, &swap).await.unwrap().applied);
         assert_eq!(fields(&store).await, Fields::new().with("state", "gone"));

@@ -205,3 +205,16 @@ fn other_refusals_are_the_answer() {
         }
     });
 }
+
+#[test]
+fn a_wrong_address_is_an_error_at_once_and_is_named() {
+    let address = wire::free_address();
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let config = Config {
+            response_timeout: std::time::Duration::from_secs(60),
+            ..Config::new(format!("redis://{address}"))
+        };
+        let Err(error @ Error::Unavailable(_)) = Store::connect_with(&config).await else { panic!("nothing listens") };
+        assert!(error.to_string().contains(&address.to_string()), "{error}");
+    });
+}

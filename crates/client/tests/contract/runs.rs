@@ -44,14 +44,14 @@ fn an_event_is_appended_once_and_comes_back_whole() {
         let whole = event("StepStarted", "{\"a\": 1}")
             .key("k")
             .event_id("id")
-            .step("s")
-            .engine_attempt("1")
-            .logical_attempt("2")
+            .step_id("s")
+            .engine_attempt_id("1")
+            .logical_attempt_id("2")
             .emitted_at("2026-01-01T00:00:00Z")
             .adapter_version("v3")
             .engine_run_ref("ref")
-            .caused_by_signal("signal")
-            .parent_event("parent")
+            .caused_by_signal_id("signal")
+            .parent_event_id("parent")
             .plan_version("4")
             .attribute("tenant", "\0acme")
             .attribute("region", "eu");
@@ -71,13 +71,13 @@ fn an_event_is_appended_once_and_comes_back_whole() {
             key: text("k"),
             emitted_at: text("2026-01-01T00:00:00Z"),
             persisted_at_ms: first.persisted_at_ms,
-            step: Some(text("s")),
-            engine_attempt: Some(text("1")),
-            logical_attempt: Some(text("2")),
+            step_id: Some(text("s")),
+            engine_attempt_id: Some(text("1")),
+            logical_attempt_id: Some(text("2")),
             adapter_version: Some(text("v3")),
             engine_run_ref: Some(text("ref")),
-            caused_by_signal: Some(text("signal")),
-            parent_event: Some(text("parent")),
+            caused_by_signal_id: Some(text("signal")),
+            parent_event_id: Some(text("parent")),
             plan_version: Some(text("4")),
             attributes: BTreeMap::from([(text("region"), text("eu")), (text("tenant"), text("\0acme"))]),
         };
@@ -115,9 +115,9 @@ fn a_snapshot_a_replay_and_a_projection_of_ones_own() {
         let Some(store) = store_with_runs(place).await else { return };
         let run = store.run::<String>("projected");
         seq(&run, event("RunStarted", "begin")).await;
-        seq(&run, event("StepStarted", "one").step("b")).await;
-        seq(&run, event("StepStarted", "two").step("a")).await;
-        seq(&run, event("StepCompleted", "three").step("b")).await;
+        seq(&run, event("StepStarted", "one").step_id("b")).await;
+        seq(&run, event("StepStarted", "two").step_id("a")).await;
+        seq(&run, event("StepCompleted", "three").step_id("b")).await;
         let after_three = run.project_up_to(3).await.unwrap();
         let now = run.snapshot().await.unwrap().unwrap();
         assert_eq!(run.project().await.unwrap(), now);

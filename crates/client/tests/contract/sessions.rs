@@ -179,13 +179,15 @@ fn a_call_that_is_dropped_holds_no_replies_back() {
         let Some(sessions) = sessions_of(place).await else { return };
         let proxy = Proxy::start(place.address(), None).await;
         let session = opened(&through(place, &proxy).await).await;
+        // A store connects once to see whether there is a server.
+        eventually(async || proxy.cuts() == 1).await;
         proxy.cut_after(Way::Reply, 0);
         proxy.refuse(true);
         let asking = tokio::spawn({
             let session = session.clone();
             async move { incr(&session, "n").await }
         });
-        eventually(async || proxy.cuts() == 1).await;
+        eventually(async || proxy.cuts() == 2).await;
         asking.abort();
         assert!(asking.await.unwrap_err().is_cancelled());
         proxy.refuse(false);
@@ -231,13 +233,15 @@ fn a_session_that_is_gone_is_an_error_that_says_so() {
         // The request ran, its reply was lost, and so was the session: the result is unknown.
         let proxy = Proxy::start(place.address(), None).await;
         let session = opened(&through(place, &proxy).await).await;
+        // A store connects once to see whether there is a server.
+        eventually(async || proxy.cuts() == 1).await;
         proxy.cut_after(Way::Reply, 0);
         proxy.refuse(true);
         let asking = tokio::spawn({
             let session = session.clone();
             async move { incr(&session, "m").await.unwrap_err() }
         });
-        eventually(async || proxy.cuts() == 1).await;
+        eventually(async || proxy.cuts() == 2).await;
         sessions.close(session.id()).await.unwrap();
         proxy.refuse(false);
         let error = asking.await.unwrap();
@@ -492,7 +496,7 @@ fn typed_calls_run_once_over_lost_answers() {
         assert!(session.compare_and_swap(b"job", b"state", b"new", b"old").await.unwrap());
         assert_eq!(session.get_field(b"job", b"step").await.unwrap().as_deref(), Some(&b"2"[..]));
         cut().await;
-        let swap = Exchange::new().expect("state", "old").set("state", "older");
+        let swap = Exchange::new().expected("state", "old").set("state", "older");
         assert!(session.exchange(b"job", &swap).await.unwrap().applied);
         let record = session.get(b"job").await.unwrap().unwrap();
         assert_eq!(record.fields, Fields::new().with("state", "older").with("step", 2));

@@ -215,7 +215,7 @@ fn records_cells_and_runs_are_part_of_it() {
                 txn.set_field(b"job", b"step", None).await?;
                 assert_eq!(txn.get_field(b"job", b"state").await?.as_deref(), Some(&b"new"[..]));
                 assert!(txn.compare_and_swap(b"job", b"state", b"new", b"old").await?);
-                let swap = Exchange::new().expect("state", "old").set("state", "older");
+                let swap = Exchange::new().expected("state", "old").set("state", "older");
                 assert!(txn.exchange(b"job", &swap).await?.applied);
                 let record = txn.get(b"job").await?.unwrap();
                 assert_eq!((record.fields.text("state"), record.fields.len()), (Some("older"), 1));

@@ -21,8 +21,25 @@ const NO_FILE: CommandError = CommandError::fixed(
 
 /// Reads lines of users. `place` names the file in errors: all of them, one after the other.
 pub fn parse_users(text: &[u8], place: &str, all_channels: bool) -> Result<Named, String> {
+    let lines = text.split(|byte| *byte == b'\n').enumerate();
+    parse_lines(lines.map(|(number, line)| (format!("{place}:{}", number + 1), line)), all_channels)
+}
+
+/// Reads users, each with the place that names it in errors and its rules.
+pub fn parse_declared_users<'a>(
+    users: impl Iterator<Item = (String, &'a str, &'a str)>,
+    all_channels: bool,
+) -> Result<Named, String> {
+    let lines: Vec<(String, String)> =
+        users.map(|(place, name, rules)| (place, format!("user {name} {rules}"))).collect();
+    parse_lines(lines.iter().map(|(place, line)| (place.clone(), line.as_bytes())), all_channels)
+}
+
+fn parse_lines<'a>(lines: impl Iterator<Item = (String, &'a [u8])>, all_channels: bool) -> Result<Named, String> {
+    // Rules name commands: the table of commands has to be there, also before there is an engine.
+    crate::registry();
     let (mut named, mut errors) = (Named::new(), String::new());
-    for (number, line) in text.split(|byte| *byte == b'\n').enumerate() {
+    for (place, line) in lines {
         // Names and patterns may have any bytes but spaces.
         let words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
         let words: Vec<&[u8]> = words.collect();
@@ -35,7 +52,7 @@ pub fn parse_users(text: &[u8], place: &str, all_channels: bool) -> Result<Named
         };
         match result {
             Ok((name, rights)) => drop(named.insert((*name).into(), rights)),
-            Err(why) => errors.push_str(&format!("{place}:{}: {why}. ", number + 1)),
+            Err(why) => errors.push_str(&format!("{place}: {why}. ")),
         }
     }
     if errors.is_empty() { Ok(named) } else { Err(errors) }

@@ -7,7 +7,7 @@ mod users;
 
 use execution::command::Table;
 
-pub use file::{Named, load_users, parse_users};
+pub use file::{Named, load_users, parse_declared_users, parse_users};
 pub use usage::usage_by_user;
 
 pub(super) const TABLES: &[Table] = &[Table { group: "server", category: "", commands: table::COMMANDS }];

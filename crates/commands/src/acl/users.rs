@@ -200,7 +200,7 @@ pub(super) fn dryrun(cx: &mut ServerCx<'_>) -> CommandResult {
         return Err(CommandError::said(format!("ERR Command '{}' not found", String::from_utf8_lossy(command))));
     };
     if !row.accepts(request.len()) {
-        return Err(CommandError::WrongArity(row.full_name.as_str().into()));
+        return Err(row.wrong_arity());
     }
     match check::check(cx.engine, &user.rights(), row, request, cx.client.db) {
         Ok(()) => cx.reply.ok(),

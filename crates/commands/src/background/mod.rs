@@ -181,7 +181,7 @@ fn run_backfill(engine: &Engine, worker: &mut Worker, backfill: &IndexBackfill) 
     let mut writer = Reply::new(&mut reply, backfill.protocol);
     let sequence = match outcome {
         Ok(sequence) => {
-            writer.ok();
+            (backfill.reply)(&mut writer);
             sequence
         }
         Err(error) => {

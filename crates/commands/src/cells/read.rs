@@ -1,7 +1,7 @@
 //! CELL.GET, CELL.GETV, CELL.MGET and CELL.HISTORY: the current and past values of a cell. CELL.GETV can wait for a newer version.
 
 use super::name;
-use crate::shared::options::{error, limit, number, once, unknown_among};
+use crate::shared::options::{error, limit, number, once, unknown_option};
 use execution::args::{Args, is_word};
 use execution::context::ReadCx;
 use execution::error::{CommandError, CommandResult};
@@ -45,7 +45,7 @@ impl Asked {
             } else if is_word(word, "BLOCK") {
                 once(&mut block_ms, value("the time behind BLOCK", 0)?, "BLOCK")?;
             } else {
-                return Err(unknown_among(word, "VERSION, ASOF, AFTER or BLOCK"));
+                return Err(unknown_option(args));
             }
         }
         match (which, block_ms) {
@@ -84,7 +84,7 @@ pub(super) fn getv(cx: &mut ReadCx<'_>) -> CommandResult {
         Some(Value::Cell(cell)) => Some(cell),
         // It was a cell when the wait began, and was removed since.
         Some(_) if is_served => None,
-        Some(_) => return Err(CommandError::WrongType),
+        Some(other) => return Err(CommandError::wrong_type(other.value_type())),
         None => None,
     };
     cx.keys.looked_up(key, cell.is_some());
@@ -148,7 +148,7 @@ pub(super) fn history(cx: &mut ReadCx<'_>) -> CommandResult {
             let version = number(&mut cx.args, "the version behind BEFORE", 1, i64::MAX)?;
             once(&mut before, version as u64, "BEFORE")?;
         } else {
-            return Err(unknown_among(word, "LIMIT or BEFORE"));
+            return Err(unknown_option(&cx.args));
         }
     }
     let cell = cx.keys.typed::<CellRef>(key)?;

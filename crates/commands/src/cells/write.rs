@@ -3,7 +3,7 @@
 
 use super::name;
 use crate::shared::deadline::TimeForm;
-use crate::shared::options::{argument, error, number, once, shown, unknown_among};
+use crate::shared::options::{argument, error, number, once, shown, unknown_option};
 use execution::args::{Args, is_word};
 use execution::context::WriteCx;
 use execution::error::{CommandError, CommandResult};
@@ -67,7 +67,7 @@ pub(super) fn del(cx: &mut WriteCx<'_>) -> CommandResult {
     let (key, mut condition) = (name(&mut cx.args)?, None);
     while let Some(word) = cx.args.try_next() {
         if !is_word(word, "IF") {
-            return Err(unknown_among(word, "IF version, or nothing"));
+            return Err(unknown_option(&cx.args));
         }
         once(&mut condition, number(&mut cx.args, "the version behind IF", 1, i64::MAX)? as u64, "IF")?;
     }
@@ -177,15 +177,6 @@ impl Allowed {
     const LIFETIME: Allowed = Allowed { persist: false, with_current: false };
     const LIFETIME_OR_PERSIST: Allowed = Allowed { persist: true, with_current: false };
     const ALL: Allowed = Allowed { persist: true, with_current: true };
-
-    /// The options, for an error.
-    fn options(self) -> &'static str {
-        match (self.persist, self.with_current) {
-            (_, true) => "EX, PX, PERSIST or WITHCURRENT",
-            (true, false) => "EX, PX or PERSIST",
-            (false, false) => "EX or PX",
-        }
-    }
 }
 
 #[derive(Default)]
@@ -213,7 +204,7 @@ impl Options {
             } else if allowed.with_current && is_word(word, "WITHCURRENT") {
                 once(&mut with_current, true, "WITHCURRENT")?;
             } else {
-                return Err(unknown_among(word, allowed.options()));
+                return Err(unknown_option(args));
             }
         }
         Ok(Options { lifetime, with_current: with_current.unwrap_or_default() })

@@ -3,7 +3,7 @@
 use super::times::{Settings, stamps_at};
 use crate::hashes::notify_fields_deleted;
 use crate::shared::deadline::TimeForm;
-use crate::shared::options::{Names, Pairs, argument, error, names, once, pairs, stamps, unknown_option};
+use crate::shared::options::{Names, Pairs, argument, error, missing, names, once, pairs, stamps, unknown_option};
 use crate::value_reply::ValueReply;
 use execution::args::{Args, is_word};
 use execution::context::WriteCx;
@@ -130,7 +130,7 @@ impl<'a> Exchange<'a> {
             } else if let Some(asked) = Lifetime::take(word, args, now_ms)? {
                 once(&mut lifetime, asked, "the lifetime")?;
             } else {
-                return Err(unknown_option(word));
+                return Err(unknown_option(args));
             }
         }
         let (set, delete): (Pairs<'_>, Names<'_>) = (set.unwrap_or_default(), delete.unwrap_or_default());
@@ -210,10 +210,10 @@ pub(super) fn hput(cx: &mut WriteCx<'_>) -> CommandResult {
         } else if let Some(asked) = Lifetime::take(word, &mut cx.args, cx.keys.now_ms())? {
             once(&mut lifetime, asked, "the lifetime")?;
         } else {
-            return Err(unknown_option(word));
+            return Err(unknown_option(&cx.args));
         }
     }
-    let fields = fields.ok_or_else(|| error("FIELDS is missing".into()))?;
+    let fields = fields.ok_or_else(|| missing("FIELDS, the fields to write"))?;
     let named = fields.iter().map(|(field, _)| *field);
     let stamps = stamps_at(&stamped.unwrap_or_default(), named, cx.keys.now_ms())?;
     let fields = with_stamps(&fields, &stamps);

@@ -37,7 +37,7 @@ pub(super) fn hfind(cx: &mut ReadCx<'_>) -> CommandResult {
         } else if is_word(word, "LIMIT") {
             once(&mut limit_asked, limit(&mut cx.args)?, "LIMIT")?;
         } else if !reply_options.take(word, &mut cx.args)? {
-            return Err(unknown_option(word));
+            return Err(unknown_option(&cx.args));
         }
     }
     let search = Search { prefix, filters, limit: limit_asked.unwrap_or(LIMIT_DEFAULT), reply_options };

@@ -2,7 +2,7 @@
 //! `keyspace::index::groups`.
 
 use super::claim::rates_now_ns;
-use crate::shared::options::{argument, error, limit, number, once, shown, unknown_among, unknown_option};
+use crate::shared::options::{argument, error, limit, number, once, shown, unknown_option};
 use crate::shared::sliced_array::SlicedArray;
 use crate::shared::slices::{run, take_token};
 use execution::args::{Args, is_word};
@@ -183,13 +183,13 @@ fn take_changes<'a>(args: &mut Args<'a>) -> Result<(Option<Scope<'a>>, Changes),
             let pause = match argument(args, "the word behind PAUSE")? {
                 word if is_word(word, "YES") => true,
                 word if is_word(word, "NO") => false,
-                other => return Err(unknown_among(other, "PAUSE yes or PAUSE no")),
+                _ => return Err(unknown_option(args)),
             };
             once(&mut changes.pause, pause, "PAUSE")?;
         } else if is_word(word, "RESET") {
             once(&mut changes.reset, true, "RESET")?;
         } else {
-            return Err(unknown_option(word));
+            return Err(unknown_option(args));
         }
     }
     match (&mut changes.rate, burst) {
@@ -418,7 +418,7 @@ pub(super) fn groups(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
         } else if is_word(word, "LIMIT") {
             once(&mut asked, limit(&mut cx.args)?, "LIMIT")?;
         } else {
-            return Err(unknown_option(word));
+            return Err(unknown_option(&cx.args));
         }
     }
     let index = find(cx, name)?;

@@ -3,15 +3,17 @@
 use super::filters::{Filter, Filters, pass};
 use super::record_reply::{RecordReply, RecordReplyOptions};
 use super::times::bound_at;
-use crate::shared::options::{Names, argument, error, limit, names, once, shown, unknown_option};
+use crate::shared::options::{Names, argument, error, limit, missing, names, once, shown, unknown_option};
 use crate::shared::returned::Returned;
 use crate::shared::sliced_array::SlicedArray;
+use crate::shared::slices;
 use execution::args::{Args, is_word};
 use execution::background_tasks::{BackgroundTask, IndexBackfill};
 use execution::commit;
 use execution::conditions;
 use execution::context::{After, ScriptCx};
 use execution::database_tokens::DatabaseToken;
+use execution::engine::Engine;
 use execution::error::{CommandError, CommandResult};
 use execution::indexes;
 use execution::revealed;
@@ -19,6 +21,7 @@ use execution::slices::{RECORDS_PER_LOOK, TimeSlice};
 use execution::ticket::Ticket;
 use execution::view::View;
 use execution::waiting::{Blocked, Event};
+use execution::worker::Worker;
 use keyspace::IndexRef;
 use keyspace::db::Db;
 use keyspace::garbage::Garbage;
@@ -28,74 +31,124 @@ use keyspace::{Definable, Effect, Locked, Value};
 use resp::{Protocol, Reply};
 use std::sync::Arc;
 
+/// `IDX.CREATE name [IFABSENT] …`
+struct Create<'a> {
+    name: &'a [u8],
+    if_absent: bool,
+    definition: Definition,
+}
+
 pub(super) fn create(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
-    let name = argument(&mut cx.args, "the name of the index")?;
-    let definition = take_definition(cx)?;
+    let Create { name, if_absent, definition } = Create::take(&mut cx.args)?;
     let engine = cx.engine;
+    let reply: fn(&mut Reply<'_>) = if if_absent { |reply| reply.integer(1) } else { |reply| reply.ok() };
     if let Some(held) = &mut cx.held {
         // In a transaction or script, which holds all locks, the index is built at once.
-        engine.indexes.pass_limits(held, name, cx.worker.now_ms)?;
-        let usage = engine.usage(&mut cx.worker.random);
-        let mut view = View::new(held.lend(), 0, cx.worker.now_ms, usage, &cx.worker.metrics.stats);
-        view.notify_through(&cx.worker.batch.notifications, engine.settings.notify_keyspace_events().published());
-        let mut keys = view.into_recorder(engine, &mut cx.worker.batch.effects);
-        keys.record(&Effect::Define { what: Definable::Index, name, definition: &definition.encode() });
-        keys.finish();
-        cx.reply.ok();
+        let same = if if_absent { indexes::find_same(engine, name, &definition)? } else { None };
+        match same {
+            Some(index) if index.is_built() => cx.reply.integer(0),
+            Some(_) => return Err(error(format!("the index {} is not complete yet", shown(name)))),
+            None => {
+                engine.indexes.pass_limits(held, name, cx.worker.now_ms)?;
+                let usage = engine.usage(&mut cx.worker.random);
+                let mut view = View::new(held.lend(), 0, cx.worker.now_ms, usage, &cx.worker.metrics.stats);
+                view.notify_through(
+                    &cx.worker.batch.notifications,
+                    engine.settings.notify_keyspace_events().published(),
+                );
+                let mut keys = view.into_recorder(engine, &mut cx.worker.batch.effects);
+                keys.record(&Effect::Define { what: Definable::Index, name, definition: &definition.encode() });
+                keys.finish();
+                reply(&mut cx.reply);
+            }
+        }
         return Ok(());
     }
     let index = {
         let mut locked = engine.keyspace.lock_all_unless_busy().ok_or_else(|| conditions::busy(engine))?;
-        // An error reveals another index.
+        // An error, or that the index is there, reveals an earlier change.
         cx.client.depends_on = cx.client.depends_on.max(locked.changed_by());
-        indexes::begin_index(engine, &mut locked, name, definition)?
+        let same = if if_absent { indexes::find_same(engine, name, &definition)? } else { None };
+        match same {
+            Some(index) if index.is_built() => {
+                cx.reply.integer(0);
+                return Ok(());
+            }
+            Some(index) => {
+                drop(locked);
+                let token = slices::take_token(cx)?;
+                return slices::run(cx, token, index, await_complete, slices::reply_integer);
+            }
+            None => indexes::begin_index(engine, &mut locked, name, definition)?,
+        }
     };
     if engine.background_tasks.is_served() {
         let (ticket, handle) = (Arc::new(Ticket::default()), cx.client.handle.clone());
         cx.after = After::Block(Blocked { until_ms: None, event: Event::Background(ticket.clone()), silent: false });
-        let backfill = IndexBackfill { index, ticket, handle, protocol: cx.client.protocol };
+        let backfill = IndexBackfill { index, ticket, handle, protocol: cx.client.protocol, reply };
         engine.background_tasks.send(BackgroundTask::Backfill(backfill));
         return Ok(());
     }
     let sequence = indexes::backfill_index(engine, cx.worker, &index)?;
     cx.client.last_batch = cx.client.last_batch.max(sequence);
     cx.client.depends_on = cx.client.depends_on.max(sequence);
-    cx.reply.ok();
+    reply(&mut cx.reply);
     Ok(())
 }
 
-fn take_definition(cx: &mut ScriptCx<'_, '_>) -> Result<Definition, CommandError> {
-    let args = &mut cx.args;
-    let owned = |names: Names<'_>| names.iter().map(|name| name.to_vec()).collect();
-    let (mut prefixes, mut field, mut condition, mut stamp) = (None, None, None, None);
-    let (mut group, mut held) = (None, None);
-    while let Some(word) = args.try_next() {
-        if is_word(word, "PREFIX") {
-            once(&mut prefixes, names(args, "PREFIX")?, "PREFIX")?;
-        } else if is_word(word, "FIELD") {
-            once(&mut field, argument(args, "the field behind FIELD")?.to_vec(), "FIELD")?;
-        } else if is_word(word, "ONLY") || is_word(word, "EXCLUDE") {
-            let option = String::from_utf8_lossy(word).to_uppercase();
-            let field = argument(args, &format!("the field behind {option}"))?.to_vec();
-            let values = owned(names(args, &option)?);
-            once(&mut condition, Condition { field, values, only: option == "ONLY" }, "ONLY or EXCLUDE")?;
-        } else if is_word(word, "STAMP") {
-            once(&mut stamp, true, "STAMP")?;
-        } else if is_word(word, "GROUP") {
-            once(&mut group, argument(args, "the field behind GROUP")?.to_vec(), "GROUP")?;
-        } else if is_word(word, "HELD") {
-            let field = argument(args, "the field behind HELD")?.to_vec();
-            once(&mut held, HeldWhere { field, values: owned(names(args, "HELD")?) }, "HELD")?;
-        } else {
-            return Err(unknown_option(word));
+/// Returns 0 once an index is complete that another client is creating.
+fn await_complete(
+    index: &mut Arc<Index>,
+    engine: &Engine,
+    _: &mut Worker,
+    _: &DatabaseToken,
+) -> Option<Result<i64, CommandError>> {
+    let is_listed = engine.indexes.list().find(&index.name).is_some_and(|listed| Arc::ptr_eq(listed, index));
+    match (is_listed, index.is_built()) {
+        (true, true) => Some(Ok(0)),
+        (true, false) => None,
+        (false, _) => Some(Err(CommandError::fixed("ERR the index was dropped before it was complete"))),
+    }
+}
+
+impl<'a> Create<'a> {
+    fn take(args: &mut Args<'a>) -> Result<Create<'a>, CommandError> {
+        let name = argument(args, "the name of the index")?;
+        let owned = |names: Names<'_>| names.iter().map(|name| name.to_vec()).collect();
+        let (mut if_absent, mut prefixes, mut field, mut condition, mut stamp) = (None, None, None, None, None);
+        let (mut group, mut held) = (None, None);
+        while let Some(word) = args.try_next() {
+            if is_word(word, "IFABSENT") {
+                once(&mut if_absent, true, "IFABSENT")?;
+            } else if is_word(word, "PREFIX") {
+                once(&mut prefixes, names(args, "PREFIX")?, "PREFIX")?;
+            } else if is_word(word, "FIELD") {
+                once(&mut field, argument(args, "the field behind FIELD")?.to_vec(), "FIELD")?;
+            } else if is_word(word, "ONLY") || is_word(word, "EXCLUDE") {
+                let option = String::from_utf8_lossy(word).to_uppercase();
+                let field = argument(args, &format!("the field behind {option}"))?.to_vec();
+                let values = owned(names(args, &option)?);
+                once(&mut condition, Condition { field, values, only: option == "ONLY" }, "ONLY or EXCLUDE")?;
+            } else if is_word(word, "STAMP") {
+                once(&mut stamp, true, "STAMP")?;
+            } else if is_word(word, "GROUP") {
+                once(&mut group, argument(args, "the field behind GROUP")?.to_vec(), "GROUP")?;
+            } else if is_word(word, "HELD") {
+                let field = argument(args, "the field behind HELD")?.to_vec();
+                once(&mut held, HeldWhere { field, values: owned(names(args, "HELD")?) }, "HELD")?;
+            } else {
+                return Err(unknown_option(args));
+            }
         }
+        let prefixes = prefixes.ok_or_else(|| missing("PREFIX, which says which records are in the index"))?;
+        if prefixes.is_empty() {
+            return Err(CommandError::fixed("ERR PREFIX must name at least one prefix; the empty one is all names"));
+        }
+        let prefixes = owned(prefixes);
+        let field = field.ok_or_else(|| missing("FIELD, which names the field that is the score"))?;
+        let definition = Definition { prefixes, field, condition, stamp: stamp.unwrap_or_default(), group, held };
+        Ok(Create { name, if_absent: if_absent.unwrap_or_default(), definition })
     }
-    let prefixes = prefixes.ok_or(CommandError::fixed("ERR PREFIX is missing: which records are in the index"))?;
-    if prefixes.is_empty() {
-        return Err(CommandError::fixed("ERR PREFIX must name at least one prefix; the empty one is all names"));
-    }
-    let field = field.ok_or(CommandError::fixed("ERR FIELD is missing: which field is the score"))?;
-    Ok(Definition { prefixes: owned(prefixes), field, condition, stamp: stamp.unwrap_or_default(), group, held })
 }
 
 pub(super) fn drop_index(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
@@ -265,7 +318,7 @@ impl<'a> Range<'a> {
             } else if is_word(word, "LIMIT") {
                 once(&mut limit_asked, limit(args)?, "LIMIT")?;
             } else if !reply_options.take(word, args)? {
-                return Err(unknown_option(word));
+                return Err(unknown_option(args));
             }
         }
         Ok(Range {

@@ -5,7 +5,9 @@ use super::indexes::remaining;
 use super::times::{Settings, time_at, values_at};
 use crate::pubsub::unread_bytes_max;
 use crate::shared::name_set::NameSet;
-use crate::shared::options::{Names, Pairs, argument, error, limit, names, number, once, pairs, shown, unknown_option};
+use crate::shared::options::{
+    Names, Pairs, argument, error, limit, missing, names, number, once, pairs, shown, unknown_option,
+};
 use crate::shared::sliced_array::SlicedArray;
 use execution::args::{Args, is_word};
 use execution::commit;
@@ -44,7 +46,9 @@ struct Retry<'a> {
 
 /// Checks whether a request is a SWEEP that could run at this time, whether or not its index exists yet.
 pub(crate) fn check_sweep(request: Request<'_>, now_ms: u64) -> Result<(), CommandError> {
-    Sweep::take(&mut Args::new(request, 1, None), now_ms).map(drop)
+    let row = crate::registry().find(b"sweep").expect("the table has SWEEP");
+    let taken = Sweep::take(&mut Args::new(request, row.name_args, None), now_ms);
+    taken.map(drop).map_err(|error| row.explain(request, error))
 }
 
 impl<'a> Sweep<'a> {
@@ -70,24 +74,23 @@ impl<'a> Sweep<'a> {
             } else if is_word(word, "PUBLISH") {
                 once(&mut channel, argument(args, "the channel behind PUBLISH")?, "PUBLISH")?;
             } else {
-                return Err(unknown_option(word));
+                return Err(unknown_option(args));
             }
         }
-        let missing = |what: &str| error(format!("{what} is missing"));
         let retry = match (retry, otherwise) {
             (None, None) => None,
             (Some((field, max)), Some(otherwise)) => Some(Retry { field, max, otherwise }),
-            (Some(_), None) => return Err(missing("ELSE, which says what becomes of a record after the last RETRY,")),
-            (None, Some(_)) => return Err(missing("RETRY, without which ELSE has no meaning,")),
+            (Some(_), None) => return Err(missing("ELSE, which says what becomes of a record after the last RETRY")),
+            (None, Some(_)) => return Err(missing("RETRY, without which ELSE has no meaning")),
         };
         let set =
-            set.filter(|set| !set.is_empty()).ok_or_else(|| missing("SET, which says what becomes of a record,"))?;
+            set.filter(|set| !set.is_empty()).ok_or_else(|| missing("SET, which says what becomes of a record"))?;
         if retry.as_ref().is_some_and(|retry| retry.otherwise.is_empty()) {
             return Err(error("ELSE must set at least one field, or the record would be found again and again".into()));
         }
         Ok(Sweep {
             index,
-            before: before.ok_or_else(|| missing("BEFORE, which says which records are old,"))?,
+            before: before.ok_or_else(|| missing("BEFORE, which says which records are old"))?,
             condition,
             retry,
             set,

@@ -87,6 +87,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .complexity("O(N) for N keys, while other commands go on")
         .arguments(&[
             arg::string("name"),
+            arg::token("ifabsent", "IFABSENT").optional(),
             arg::block("prefixes", &[arg::integer("count"), arg::string("prefix").multiple()]).after("PREFIX"),
             arg::string("field").after("FIELD"),
             arg::one_of(

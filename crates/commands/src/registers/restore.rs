@@ -2,7 +2,7 @@
 //! one batch, or, for many registers, in slices that the next start finishes if necessary
 //! (`execution::register_restores`).
 
-use crate::shared::options::{argument, error, once, unknown_among};
+use crate::shared::options::{argument, error, once, unknown_option};
 use crate::shared::slices::{run, take_token};
 use execution::args::is_word;
 use execution::batch_limit;
@@ -49,7 +49,7 @@ pub(super) fn restore(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
         } else if is_word(word, "INTO") {
             once(&mut into, argument(&mut cx.args, "the prefix behind INTO")?, "INTO")?;
         } else {
-            return Err(unknown_among(word, "REPLACE, MERGE or INTO"));
+            return Err(unknown_option(&cx.args));
         }
     }
     let how = RestoreHow { merges: merges.unwrap_or(false), into: into.map(<[u8]>::to_vec) };
@@ -85,7 +85,7 @@ fn stored(locked: &Locked<'_>, db: usize, from: &[u8], now_ms: u64) -> Result<Ve
     match entry.filter(|entry| !keyspace::db::Db::is_expired(entry, now_ms)) {
         None => Err(error("there is no key of that name to restore from: REG.SNAPSHOT … STORE makes one".into())),
         Some(entry) if ValueType::of(entry).is(&string::TYPE) => Ok(string::scalar(entry).bytes().into_owned()),
-        Some(_) => Err(CommandError::WrongType),
+        Some(entry) => Err(CommandError::wrong_type(ValueType::of(entry))),
     }
 }
 
@@ -187,7 +187,10 @@ fn pass_step(engine: &Engine, locked: &Locked<'_>, db: usize, now_ms: u64, step:
         return Err(is_index(key.name));
     }
     let entry = locked.db(db, key).entry(key).filter(|entry| !keyspace::db::Db::is_expired(entry, now_ms));
-    if entry.is_some_and(|entry| !is_register(entry, now_ms)) { Err(CommandError::WrongType) } else { Ok(()) }
+    match entry.filter(|entry| !is_register(entry, now_ms)) {
+        Some(entry) => Err(CommandError::wrong_type(ValueType::of(entry))),
+        None => Ok(()),
+    }
 }
 
 /// Applies all steps. An error changes nothing. Everything is locked; the caller commits.

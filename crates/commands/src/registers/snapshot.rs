@@ -1,7 +1,7 @@
 //! REG.SNAPSHOT: registers as one blob, gathered in slices on the background thread. It contains every put that was
 //! answered before; it may contain those that come meanwhile.
 
-use crate::shared::options::{argument, error, names, once, unknown_among};
+use crate::shared::options::{argument, error, names, once, unknown_option};
 use crate::shared::slices::{run, take_token};
 use execution::args::{Args, is_word};
 use execution::batch_limit;
@@ -23,7 +23,7 @@ use execution::worker::Worker;
 use keyspace::db::Db;
 use keyspace::types::register::checkpoint::{BESIDE_BYTES_MAX, Registers, Scope, written};
 use keyspace::types::string;
-use keyspace::{Effect, Entry, Key, Scalar};
+use keyspace::{Effect, Entry, Key, Scalar, ValueType};
 use resp::{Reply, Request};
 
 /// About how many bytes are gathered under one lock.
@@ -82,7 +82,7 @@ impl Options {
             } else if is_word(word, "STORE") {
                 once(&mut store, argument(args, "the key behind STORE")?.to_vec(), "STORE")?;
             } else {
-                return Err(unknown_among(word, "PREFIX, KEYS, POSITION or STORE"));
+                return Err(unknown_option(args));
             }
         }
         Ok(Options { scope: scope.unwrap_or(Scope::Everything), position, store })
@@ -250,7 +250,7 @@ impl SnapshotJob {
 fn add_key(part: &mut Registers, entry: Option<&Entry>, now_ms: u64) -> CommandResult {
     match entry.filter(|entry| !Db::is_expired(entry, now_ms)) {
         Some(entry) if is_register(entry, now_ms) => part.add(entry),
-        Some(_) => return Err(CommandError::WrongType),
+        Some(entry) => return Err(CommandError::wrong_type(ValueType::of(entry))),
         None => {}
     }
     Ok(())

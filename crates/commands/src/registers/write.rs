@@ -1,7 +1,7 @@
 //! REG.PUT, REG.INCRBY and REG.SEAL: the commands that change a register. They decide whether a version is applied,
 //! together with the versions buffered after it; whether it is buffered; or why nothing happens.
 
-use crate::shared::options::{error, number, shown, unknown_among};
+use crate::shared::options::{error, number, shown, unknown_option};
 use execution::args::{Args, is_word};
 use execution::context::WriteCx;
 use execution::error::{CommandError, CommandResult};
@@ -37,7 +37,7 @@ impl WhenToApply {
         let mut is_ordered = false;
         while let Some(word) = args.try_next() {
             if !is_word(word, "ORDERED") {
-                return Err(unknown_among(word, "ORDERED, or nothing"));
+                return Err(unknown_option(args));
             }
             if std::mem::replace(&mut is_ordered, true) {
                 return Err(error("ORDERED is given twice".into()));

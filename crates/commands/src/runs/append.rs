@@ -1,6 +1,6 @@
 //! RUN.APPEND: adds an event to a run, unless it has an event with the same idempotency key.
 
-use crate::shared::options::{Pairs, argument, error, number, once, pairs, shown, unknown_among};
+use crate::shared::options::{Pairs, argument, error, number, once, pairs, shown, unknown_option};
 use execution::args::{Args, is_word};
 use execution::context::WriteCx;
 use execution::error::{CommandError, CommandResult};
@@ -28,9 +28,6 @@ const FIELD_OPTIONS: [(&str, EventField); EVENT_FIELDS - 1] = [
     ("SIGNAL", EventField::Signal),
     ("PARENT", EventField::Parent),
 ];
-/// All options, for an error.
-const OPTIONS: &str = "IFLAST, EVENTID, STEP, ENGINEATTEMPT, LOGICALATTEMPT, EMITTEDAT, PLANVERSION, ADAPTER, REF, \
-                       SIGNAL, PARENT or ATTR";
 
 pub(super) fn append(cx: &mut WriteCx<'_>) -> CommandResult {
     let (key, idempotency_key) = (cx.args.key()?, cx.args.bytes()?);
@@ -102,7 +99,7 @@ impl<'a> Options<'a> {
             } else if is_word(word, "ATTR") {
                 once(&mut options.attributes, attributes(args)?, "ATTR")?;
             } else {
-                return Err(unknown_among(word, OPTIONS));
+                return Err(unknown_option(args));
             }
         }
         Ok(options)

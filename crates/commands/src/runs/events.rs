@@ -1,7 +1,7 @@
 //! RUN.EVENTS and RUN.INFO: the events of a run in order, and facts about it. RUN.EVENTS can wait for the next event,
 //! and works in slices when many are requested.
 
-use crate::shared::options::{error, limit, number, once, unknown_among};
+use crate::shared::options::{error, limit, number, once, unknown_option};
 use crate::shared::sliced_array::SlicedArray;
 use execution::args::is_word;
 use execution::context::ReadCx;
@@ -55,14 +55,14 @@ pub(super) fn events(cx: &mut ReadCx<'_>) -> CommandResult {
             let wait_ms = number(&mut cx.args, "the time behind BLOCK", 0, i64::MAX)?;
             once(&mut block_ms, wait_ms as u64, "BLOCK")?;
         } else {
-            return Err(unknown_among(word, "AFTER, LIMIT or BLOCK"));
+            return Err(unknown_option(&cx.args));
         }
     }
     let (after, limit) = (after.unwrap_or(0), limit_asked.unwrap_or(LIMIT_DEFAULT));
     let is_served = cx.client.offer().is_some();
     let run = match cx.keys.get(key) {
         Some(Value::Run(run)) => Some(run),
-        Some(_) => return Err(CommandError::WrongType),
+        Some(other) => return Err(CommandError::wrong_type(other.value_type())),
         None => None,
     };
     cx.keys.looked_up(key, run.is_some());

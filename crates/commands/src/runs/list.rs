@@ -1,7 +1,7 @@
 //! RUN.LIST: names of runs, some at a time, optionally by status. Open runs are found without visiting the others.
 
 use crate::shared::listing::{Among, ListOptions};
-use crate::shared::options::{error, names, once, shown, unknown_among};
+use crate::shared::options::{error, names, once, shown, unknown_option};
 use execution::args::{Args, is_word};
 use execution::context::ReadCx;
 use execution::error::{CommandError, CommandResult};
@@ -14,7 +14,7 @@ pub(super) fn list(cx: &mut ReadCx<'_>) -> CommandResult {
         if is_word(word, "STATUS") {
             once(&mut statuses, Statuses::take(&mut cx.args)?, "STATUS")?;
         } else if !options.take(word, &mut cx.args)? {
-            return Err(unknown_among(word, "STATUS, PREFIX, CURSOR or LIMIT"));
+            return Err(unknown_option(&cx.args));
         }
     }
     let statuses = statuses.unwrap_or(Statuses::ALL);

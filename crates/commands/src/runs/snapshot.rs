@@ -1,7 +1,7 @@
 //! RUN.SNAPSHOT and RUN.PROJECT: the projection of a run's events, as stored at every append, and replayed. A replay
 //! works in slices, and so does the reply for a run with many steps.
 
-use crate::shared::options::{number, once, unknown_among};
+use crate::shared::options::{number, once, unknown_option};
 use execution::args::is_word;
 use execution::context::ReadCx;
 use execution::error::CommandResult;
@@ -37,7 +37,7 @@ pub(super) fn project(cx: &mut ReadCx<'_>) -> CommandResult {
     let mut upto = None;
     while let Some(word) = cx.args.try_next() {
         if !is_word(word, "UPTO") {
-            return Err(unknown_among(word, "UPTO, or nothing"));
+            return Err(unknown_option(&cx.args));
         }
         once(&mut upto, number(&mut cx.args, "the runSeq behind UPTO", 0, i64::MAX)? as u64, "UPTO")?;
     }

@@ -1,7 +1,7 @@
 //! MEMORY PREFIXES: keys and their memory by the beginnings of their names. Walks a database in slices, one shard at a time. Knows the
 //! arguments and the reply; refuses to know what takes memory in a value.
 
-use crate::shared::options::{argument, error, limit, number, once, shown, unknown_among};
+use crate::shared::options::{argument, error, limit, number, once, shown, unknown_option};
 use crate::shared::scanning::ScanCursor;
 use execution::args::{Args, is_word};
 use execution::command::{Access, Searched};
@@ -93,7 +93,7 @@ impl<'a> Wanted<'a> {
             } else if is_word(word, "LIMIT") {
                 once(&mut count, limit(args)?, "LIMIT")?;
             } else {
-                return Err(unknown_among(word, "a depth first, then PREFIX, SEPARATOR or LIMIT"));
+                return Err(unknown_option(args));
             }
         }
         let separator = separator.unwrap_or(SEPARATOR_DEFAULT);

@@ -102,7 +102,7 @@ fn find_row(request: Request<'_>) -> Result<&'static CommandRow, CommandError> {
     };
     match row.accepts(request.len()) {
         true => Ok(row),
-        false => Err(CommandError::WrongArity(row.full_name.as_str().into())),
+        false => Err(row.wrong_arity()),
     }
 }
 

@@ -30,7 +30,7 @@ pub(super) fn hook(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     let Some(event) = HookEvent::ALL.into_iter().find(|event| is_word(word, event.name())) else {
         return Err(error(format!("a hook is CREATED or EXPIRED, not {}", shown(word))));
     };
-    let function = argument(&mut cx.args, "the name of the function, or NONE,")?;
+    let function = argument(&mut cx.args, "the name of the function, or NONE")?;
     cx.args.finish()?;
     let function = Some(function).filter(|function| !is_word(function, "NONE"));
     if let Some(function) = function

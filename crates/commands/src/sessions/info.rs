@@ -1,7 +1,7 @@
 //! SESSION.INFO and SESSION.LIST: facts about a session, and the names of sessions.
 
 use crate::shared::listing::{Among, ListOptions};
-use crate::shared::options::unknown_among;
+use crate::shared::options::unknown_option;
 use execution::context::{ReadCx, WholeServer};
 use execution::error::CommandResult;
 use execution::sessions;
@@ -47,7 +47,7 @@ pub(super) fn list(cx: &mut ReadCx<'_>) -> CommandResult {
     let mut options = ListOptions::default();
     while let Some(word) = cx.args.try_next() {
         if !options.take(word, &mut cx.args)? {
-            return Err(unknown_among(word, "PREFIX, CURSOR or LIMIT"));
+            return Err(unknown_option(&cx.args));
         }
     }
     options.reply(cx, Among::AllKeys, |entry| ValueType::of(entry).is(&session::TYPE));

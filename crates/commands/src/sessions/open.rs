@@ -1,6 +1,6 @@
 //! SESSION.OPEN, SESSION.CLOSE and SESSION.ALIVE: open, close and renew a session.
 
-use crate::shared::options::{Pairs, argument, number, once, pairs, unknown_among};
+use crate::shared::options::{Pairs, argument, number, once, pairs, unknown_option};
 use execution::args::{Args, is_word};
 use execution::commit;
 use execution::conditions;
@@ -45,7 +45,7 @@ impl<'a> Options<'a> {
             } else if is_word(word, "CAP") {
                 once(&mut capabilities, pairs(args, "CAP")?, "CAP")?;
             } else {
-                return Err(unknown_among(word, "ID, TTL or CAP"));
+                return Err(unknown_option(args));
             }
         }
         Ok(Options { id, ttl_ms, capabilities: capabilities.unwrap_or_default() })

@@ -1,7 +1,7 @@
 //! SESSION.PUSH, SESSION.PENDING and SESSION.ACK: requests to the client of a session.
 
 use super::NO_SESSION;
-use crate::shared::options::{error, limit, number, once, unknown_among};
+use crate::shared::options::{error, limit, number, once, unknown_option};
 use execution::args::is_word;
 use execution::context::{ReadCx, WriteCx};
 use execution::error::CommandResult;
@@ -62,7 +62,7 @@ pub(super) fn pending(cx: &mut ReadCx<'_>) -> CommandResult {
             let wait_ms = number(&mut cx.args, "the time behind BLOCK", 0, i64::MAX)?;
             once(&mut block_ms, wait_ms as u64, "BLOCK")?;
         } else {
-            return Err(unknown_among(word, "AFTER, LIMIT or BLOCK"));
+            return Err(unknown_option(&cx.args));
         }
     }
     let (after, limit) = (after.unwrap_or(0), limit_asked.unwrap_or(LIMIT_DEFAULT));

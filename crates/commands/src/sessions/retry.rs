@@ -1,7 +1,7 @@
 //! SESSION.RETRY and SESSION.HASRETRY: find requests that were not acknowledged for long, in all sessions of a
 //! database, oldest first.
 
-use crate::shared::options::{limit, number, once, unknown_among};
+use crate::shared::options::{limit, number, once, unknown_option};
 use crate::shared::sliced_array::SlicedArray;
 use execution::args::is_word;
 use execution::commit;
@@ -45,7 +45,7 @@ pub(super) fn retry(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
         if is_word(word, "LIMIT") {
             once(&mut limit_asked, limit(&mut cx.args)?, "LIMIT")?;
         } else {
-            return Err(unknown_among(word, "LIMIT, or nothing"));
+            return Err(unknown_option(&cx.args));
         }
     }
     let limit = limit_asked.unwrap_or(LIMIT_DEFAULT);

@@ -2,8 +2,8 @@
 //! which argument is wrong and how. Redis's commands have Redis's error texts and do not use this.
 
 use execution::args::Args;
-use execution::error::CommandError;
 pub(crate) use execution::error::shown;
+use execution::error::{ArgumentError, CommandError, Hint};
 use numbers::parse_i64;
 use smallvec::SmallVec;
 
@@ -18,19 +18,26 @@ pub(crate) fn error(text: String) -> CommandError {
     CommandError::said(format!("ERR {text}"))
 }
 
-/// The error for an argument that is not an option.
-pub(crate) fn unknown_option(arg: &[u8]) -> CommandError {
-    error(format!("unknown option {}", shown(arg)))
+/// The error for the argument that was just taken, which is not an option. The row adds which options there are.
+pub(crate) fn unknown_option(args: &Args<'_>) -> CommandError {
+    let at = args.position() - 1;
+    let text = format!("unknown option {}", shown(args.request().arg(at)));
+    CommandError::Arguments(Box::new(ArgumentError { text, hint: Hint::Options { at } }))
 }
 
-/// Like [`unknown_option`], and says which options there are.
-pub(crate) fn unknown_among(arg: &[u8], known: &str) -> CommandError {
-    error(format!("unknown option {}: send {known}", shown(arg)))
+/// The error for an argument that is missing. The row adds the usage.
+pub(crate) fn missing(what: &str) -> CommandError {
+    usage(format!("missing: {what}"))
+}
+
+/// An error to which the row adds the usage.
+fn usage(text: String) -> CommandError {
+    CommandError::Arguments(Box::new(ArgumentError { text, hint: Hint::Usage }))
 }
 
 /// The next argument; errors call it `what`.
 pub(crate) fn argument<'a>(args: &mut Args<'a>, what: &str) -> Result<&'a [u8], CommandError> {
-    args.try_next().ok_or_else(|| error(format!("{what} is missing")))
+    args.try_next().ok_or_else(|| missing(what))
 }
 
 /// The next argument as a whole number within a range.
@@ -58,7 +65,8 @@ fn count(args: &mut Args<'_>, option: &str, each: usize) -> Result<usize, Comman
     let n = number(args, &format!("the count behind {option}"), 0, i64::MAX)? as usize;
     if n.checked_mul(each).is_none_or(|needed| needed > args.left()) {
         let left = args.left();
-        return Err(error(format!("{option} counts {n} items of {each}, but {left} arguments follow")));
+        let follow = if left == 1 { "1 argument follows".to_owned() } else { format!("{left} arguments follow") };
+        return Err(usage(format!("{option} counts {n} items of {each}, but {follow}")));
     }
     Ok(n)
 }

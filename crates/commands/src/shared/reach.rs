@@ -66,11 +66,17 @@ pub(crate) fn drops_index(engine: &Engine, request: Request<'_>) -> Vec<Searched
     [key(request.arg(1), Access::Write)].into_iter().chain(records).collect()
 }
 
-/// `IDX.CREATE name … PREFIX n prefix …`
-pub(crate) fn creates_index(_: &Engine, request: Request<'_>) -> Vec<Searched> {
+/// `IDX.CREATE name [IFABSENT] … PREFIX n prefix …`
+pub(crate) fn creates_index(engine: &Engine, request: Request<'_>) -> Vec<Searched> {
     let named = positions(request, "PREFIX", 2).flat_map(|at| counted(request, at + 1));
     let prefixes = named.map(|named| prefix(named, Access::Write));
-    [key(request.arg(1), Access::Write)].into_iter().chain(prefixes).collect()
+    // An error tells the definition of the index that is there.
+    let told = match positions(request, "IFABSENT", 2).next() {
+        Some(_) => engine.indexes.prefixes_of(request.arg(1)),
+        None => Vec::new(),
+    };
+    let told = told.into_iter().map(|prefix| Searched::Prefix { prefix, access: Access::Read });
+    [key(request.arg(1), Access::Write)].into_iter().chain(prefixes).chain(told).collect()
 }
 
 /// `HFIND prefix …`

@@ -32,12 +32,12 @@ pub(crate) fn run<J: Send + 'static, T: Send + 'static>(
     step: JobStep<J, T>,
     reply: fn(T, &mut Reply<'_>),
 ) -> CommandResult {
-    let engine = cx.engine;
+    let (engine, row) = (cx.engine, cx.command);
     if engine.background_tasks.is_served() {
         let (ticket, handle) = (Arc::new(Ticket::default()), cx.client.handle.clone());
         cx.after = After::Block(Blocked { until_ms: None, event: Event::Background(ticket.clone()), silent: false });
         let step = Box::new(move |engine: &Engine, worker: &mut Worker| {
-            let outcome = step(&mut job, engine, worker, &token)?;
+            let outcome = step(&mut job, engine, worker, &token)?.map_err(|error| row.explain_type(error));
             Some(outcome.map(|value| Box::new(move |to: &mut Reply<'_>| reply(value, to)) as Answer))
         });
         engine.background_tasks.send(BackgroundTask::InSlices(SlicedWork {

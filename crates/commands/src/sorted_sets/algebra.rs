@@ -72,7 +72,7 @@ impl<'a> Source<'a> {
             None => Ok(Source::Nothing),
             Some(Value::SortedSet(set)) => Ok(Source::SortedSet(set)),
             Some(Value::Set(set)) => Ok(Source::Set(set)),
-            Some(_) => Err(CommandError::WrongType),
+            Some(other) => Err(CommandError::wrong_type(other.value_type())),
         }
     }
 

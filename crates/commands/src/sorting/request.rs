@@ -93,7 +93,7 @@ impl<'a> Sort<'a> {
             Some(Value::List(list)) => list.len(),
             Some(Value::Set(set)) => set.len(),
             Some(Value::SortedSet(set)) => set.len(),
-            Some(_) => return Err(CommandError::WrongType),
+            Some(other) => return Err(CommandError::wrong_type(other.value_type())),
         };
         let range = self.range(len);
         if self.is_unsorted && matches!(value, Some(Value::Set(_))) && (self.target.is_some() || in_script) {
@@ -122,7 +122,7 @@ impl<'a> Sort<'a> {
                 set.iter().for_each(|member| member.name.with_bytes(|name| elements.push(name)));
             }
             Some(Value::Set(set)) => set.iter().for_each(|member| member.with_bytes(|bytes| elements.push(bytes))),
-            Some(_) => return Err(CommandError::WrongType),
+            Some(other) => return Err(CommandError::wrong_type(other.value_type())),
         }
         if !self.is_unsorted {
             self.weigh(keys, &mut elements)?;

@@ -188,7 +188,7 @@ pub(super) fn xread(cx: &mut ReadCx<'_>) -> CommandResult {
         }
         let stream = match cx.keys.typed::<&Stream>(key) {
             // It was a stream, or absent, when the wait began: it may become one again.
-            Err(CommandError::WrongType) if offer.is_some() => None,
+            Err(CommandError::WrongType(_)) if offer.is_some() => None,
             stream => stream?,
         };
         if offer.is_none() {

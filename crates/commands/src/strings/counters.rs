@@ -38,7 +38,7 @@ fn add(cx: &mut WriteCx<'_>, key: Key<'_>, by: i64) -> CommandResult {
             Value::String(Scalar::Bytes(bytes)) => {
                 (parse_i64(bytes).ok_or(CommandError::NotInteger)?, entry.deadline())
             }
-            _ => return Err(CommandError::WrongType),
+            other => return Err(CommandError::wrong_type(other.value_type())),
         },
     };
     let sum = current.checked_add(by).ok_or(CommandError::fixed("ERR increment or decrement would overflow"))?;

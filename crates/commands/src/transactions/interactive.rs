@@ -1,6 +1,6 @@
 //! TXN.BEGIN, TXN.COMMIT and TXN.ROLLBACK. `execution::interactive` runs the commands in between.
 
-use crate::shared::options::unknown_among;
+use crate::shared::options::unknown_option;
 use execution::args::is_word;
 use execution::context::ServerCx;
 use execution::error::{CommandError, CommandResult};
@@ -12,7 +12,7 @@ pub(super) fn begin(cx: &mut ServerCx<'_>) -> CommandResult {
         Some(word) if is_word(word, "READONLY") && cx.args.is_empty() => {
             interactive::reading::begin_reading(cx.engine, cx.worker, cx.client)?;
         }
-        Some(word) => return Err(unknown_among(word, "READONLY, or nothing")),
+        Some(_) => return Err(unknown_option(&cx.args)),
     }
     cx.reply.ok();
     Ok(())

@@ -107,10 +107,11 @@ fn configured() -> Vec<(Vec<u8>, Definition)> {
     ]
 }
 
-/// Settings other than the defaults. No request may ask for half a gigabyte of zeros.
+/// Settings other than the defaults. No request may ask for half a gigabyte of zeros; small queues reach the limits of claims.
 pub(crate) fn settings(changed: &[(&str, &str)]) -> Arc<Settings> {
     let settings = Settings::new();
-    for (name, value) in [("enable-debug-command", "yes"), ("proto-max-bulk-len", "1mb")].iter().chain(changed) {
+    let defaults = [("enable-debug-command", "yes"), ("proto-max-bulk-len", "1mb"), ("claim-reject-max", "2")];
+    for (name, value) in defaults.iter().chain(changed) {
         settings.load(name.as_bytes(), value.as_bytes()).expect("a setting of that name takes that value");
     }
     Arc::new(settings)

@@ -247,10 +247,10 @@ impl World {
     }
 }
 
-/// Settings other than the defaults, within limits.
+/// Settings other than the defaults, within limits. Small queues reach the limits of claims.
 pub(crate) fn settings(changed: &[(&str, &str)]) -> Arc<Settings> {
     let settings = Settings::new();
-    for (name, value) in changed {
+    for (name, value) in [("claim-reject-max", "2")].iter().chain(changed) {
         settings.load(name.as_bytes(), value.as_bytes()).expect("a setting of that name takes that value");
     }
     limit_strings(&settings);

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
 /// The most candidates that are kept from one removal to the next.
 const CANDIDATES_MAX: usize = 16;
-/// How long clients may take to read the messages about removed keys.
-const SERVED_WITHIN_NS: u64 = 10_000_000;
+/// How long clients may take to read the messages about removed keys, on a machine whose other threads wait for a core.
+const SERVED_WITHIN_NS: u64 = 100_000_000;
 
 /// The state of eviction.
 #[derive(Default)]

@@ -2,7 +2,7 @@
 
 use super::catalogue::is_key;
 use crate::engine::Engine;
-use crate::error::CommandError;
+use crate::error::{CommandError, shown};
 use keyspace::Locked;
 use keyspace::index::groups::{self, Limits};
 use keyspace::index::{Definition, INDEXES_MAX, Index, Indexes};
@@ -102,6 +102,18 @@ pub fn revive_indexes(engine: &Engine, configured: &[(Vec<u8>, Definition)]) -> 
 
 fn failure(name: &[u8], reason: &str) -> IndexFailure {
     IndexFailure { index: name.escape_ascii().to_string(), reason: reason.to_owned() }
+}
+
+/// Returns the index of that name if it has this definition, or `None` if there is no index of that name. Another
+/// definition is an error that says what differs.
+pub fn find_same(engine: &Engine, name: &[u8], definition: &Definition) -> Result<Option<Arc<Index>>, CommandError> {
+    let Some(index) = engine.indexes.list().find(name).cloned() else { return Ok(None) };
+    let differences = index.definition.differences(definition);
+    if differences.is_empty() {
+        return Ok(Some(index));
+    }
+    let (name, differences) = (shown(name), differences.join("; "));
+    Err(CommandError::said(format!("ERR the index {name} has another definition: {differences}")))
 }
 
 /// Registers a new index, to be backfilled. Everything is locked.

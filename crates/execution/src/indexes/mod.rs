@@ -13,6 +13,6 @@ pub use access::{
 };
 pub use catalogue::{IndexCatalogue, is_index};
 pub use definitions::{IndexConflict, IndexFailure, RevivedIndexes, revive_indexes};
-pub use definitions::{begin_index, tidy_groups, tidy_rates};
+pub use definitions::{begin_index, find_same, tidy_groups, tidy_rates};
 pub use lifecycle::{backfill_index, drop_index};
 pub use on_index::OnIndex;

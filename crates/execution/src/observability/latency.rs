@@ -140,6 +140,7 @@ fn shown_us(bound_ns: u64) -> u64 {
     (bound_ns + (bound_ns >> 7) - 1) / 1000
 }
 
+#[inline]
 fn bucket_of(ns: u64) -> usize {
     if ns < SUB_BUCKETS {
         return ns as usize;

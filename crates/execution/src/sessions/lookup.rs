@@ -2,8 +2,8 @@
 
 use crate::error::CommandError;
 use keyspace::db::Db;
-use keyspace::types::Object;
 use keyspace::types::session::Session;
+use keyspace::types::{Object, ValueType};
 use keyspace::{DATABASES, Entry, Key, Locked};
 
 /// What the name of a session holds.
@@ -22,7 +22,7 @@ pub fn find<'a>(locked: &'a Locked<'_>, db: usize, key: Key<'_>, now_ms: u64) ->
         Some(Object::Session(session)) if session.is_expired(now_ms) => Ok(Found::Expired),
         Some(Object::Session(session)) => Ok(Found::Alive(session)),
         _ if Db::is_expired(entry, now_ms) => Ok(Found::Nothing),
-        _ => Err(CommandError::WrongType),
+        _ => Err(CommandError::wrong_type(ValueType::of(entry))),
     }
 }
 

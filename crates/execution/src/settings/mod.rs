@@ -26,6 +26,7 @@ pub use table::{TABLE, index_of as row_of, row};
 pub use value::Kind;
 
 use algorithms::glob::Pattern;
+use algorithms::nearest::nearest;
 use limits::BufferLimits;
 use locks::{Mutex, RwLock, rank};
 use std::collections::HashSet;
@@ -224,6 +225,12 @@ impl Settings {
         }
     }
 
+    /// Returns the name of a setting that is most similar to a mistyped one, if one is similar enough.
+    pub fn nearest(typed: &[u8]) -> Option<&'static str> {
+        let names: Vec<&str> = names().map(|(_, name)| name).collect();
+        nearest(typed, &names)
+    }
+
     fn store(&self, index: usize, value: &Value, texts: &mut [Arc<str>]) {
         match value {
             Value::Number(number) => self.numbers[index].store(*number, Relaxed),
@@ -254,9 +261,11 @@ fn find(typed: &[u8]) -> Option<(usize, &'static str)> {
     names().find(|(_, name)| name.as_bytes().eq_ignore_ascii_case(typed))
 }
 
+/// Redis's error, and the setting that may be meant.
 fn unknown(typed: &[u8]) -> String {
+    let near = Settings::nearest(typed).map(|near| format!(": did you mean '{near}'?")).unwrap_or_default();
     let typed = String::from_utf8_lossy(typed);
-    format!("ERR Unknown option or number of arguments for CONFIG SET - '{typed}'")
+    format!("ERR Unknown option or number of arguments for CONFIG SET - '{typed}'{near}")
 }
 
 fn failed(name: &[u8], reason: &str) -> String {

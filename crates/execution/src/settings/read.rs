@@ -11,15 +11,18 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// By row, for settings without an accessor.
 impl Settings {
+    #[inline]
     pub fn number(&self, row: usize) -> i64 {
         self.numbers[row].load(Relaxed)
     }
 
+    #[inline]
     pub fn flag(&self, row: usize) -> bool {
         self.number(row) != 0
     }
 
     /// For rows of bytes, whose slot holds the bits of a `u64`, and for counts, which are never negative.
+    #[inline]
     pub fn size(&self, row: usize) -> u64 {
         self.number(row).cast_unsigned()
     }
@@ -195,6 +198,7 @@ impl Settings {
         self.size(row::CLIENT_QUERY_BUFFER_LIMIT)
     }
 
+    #[inline]
     pub fn client_output_buffer_limit(&self, class: ClientClass) -> BufferLimit {
         self.limits().0[class as usize]
     }
@@ -230,11 +234,17 @@ impl Settings {
         self.size(row::TXN_MAX_BYTES)
     }
 
+    /// Records that a CLAIM rejects before it waits, or uses a side index.
+    pub fn claim_reject_max(&self) -> usize {
+        self.number(row::CLAIM_REJECT_MAX) as usize
+    }
+
     /// Milliseconds for which an interactive transaction may be open.
     pub fn txn_timeout(&self) -> u64 {
         self.size(row::TXN_TIMEOUT)
     }
 
+    #[inline]
     pub fn notify_keyspace_events(&self) -> Events {
         Events::from_bits_retain(self.number(row::NOTIFY_KEYSPACE_EVENTS) as u32)
     }
@@ -291,6 +301,7 @@ impl Settings {
     }
 
     /// Microseconds; 0 logs every command, negative none.
+    #[inline]
     pub fn slowlog_log_slower_than(&self) -> i64 {
         self.number(row::SLOWLOG_LOG_SLOWER_THAN)
     }
@@ -300,10 +311,12 @@ impl Settings {
     }
 
     /// Milliseconds; 0 is off.
+    #[inline]
     pub fn latency_monitor_threshold(&self) -> u64 {
         self.size(row::LATENCY_MONITOR_THRESHOLD)
     }
 
+    #[inline]
     pub fn latency_tracking(&self) -> bool {
         self.flag(row::LATENCY_TRACKING)
     }
@@ -361,10 +374,12 @@ impl Settings {
 /// Memory, eviction and expiry.
 impl Settings {
     /// Bytes; 0 is no limit.
+    #[inline]
     pub fn maxmemory(&self) -> u64 {
         self.size(row::MAXMEMORY)
     }
 
+    #[inline]
     pub fn maxmemory_policy(&self) -> MaxmemoryPolicy {
         MaxmemoryPolicy::from_number(self.number(row::MAXMEMORY_POLICY))
     }

@@ -57,6 +57,8 @@ pub const TABLE: &[Row] = &[
     memory("proto-max-inline-len", 1024, 1 << 30, "65536"),
     integer("tracking-table-max-keys", 0, LONG_MAX, "1000000"),
     Row::new("notify-keyspace-events", Kind::Events, ""),
+    // Claims.
+    integer("claim-reject-max", 1, INT_MAX, "64"),
     // Interactive transactions.
     integer("txn-max-keys", 1, INT_MAX, "1024"),
     memory("txn-max-bytes", 1024, SIZE_MAX, "67108864"),
@@ -340,6 +342,7 @@ pub mod row {
     pub const SHARDS: usize = index_of("shards");
     pub const DISABLE_THP: usize = index_of("disable-thp");
     pub const LOG_FORMAT: usize = index_of("log-format");
+    pub const CLAIM_REJECT_MAX: usize = index_of("claim-reject-max");
     pub const TXN_MAX_KEYS: usize = index_of("txn-max-keys");
     pub const TXN_MAX_BYTES: usize = index_of("txn-max-bytes");
     pub const TXN_TIMEOUT: usize = index_of("txn-timeout");

@@ -6,9 +6,11 @@ mod finding;
 mod history;
 mod opening;
 mod reading;
+mod repair;
 
 pub use finding::{DirectoryError, Warning};
 pub use history::{History, ReadProgress, RecoveryError};
 pub(crate) use opening::open_fence;
 pub use reading::Recovery;
 pub(crate) use reading::{FollowedTo, SegmentEnd, Survey};
+pub use repair::{Piece, Repair};

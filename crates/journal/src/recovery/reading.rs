@@ -56,12 +56,32 @@ pub struct Recovery {
     finished_bytes: u64,
     pub(super) end: Option<End>,
     has_failed: bool,
-    /// Another process writes the directory.
-    is_live: bool,
+    /// What the reader does where batches are missing.
+    purpose: Purpose,
+    /// The damage at which a reader has ended that is to repair the directory.
+    pub(super) damage: Option<Damage>,
     /// The epoch of the segment that was read last.
     pub(super) read_epoch: Option<(Epoch, EpochId)>,
     /// The last batch in the segments, where a follower knows it.
     pub(super) last_stored: Option<Sequence>,
+}
+
+/// Why a directory is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// To be opened, or checked: damage is an error.
+    Start,
+    /// To be followed while another process writes it: what is missing may be on its way.
+    Follow,
+    /// To be repaired: the reading ends where a segment is damaged.
+    Repair,
+}
+
+/// The damage where a journal is to be cut.
+pub(super) struct Damage {
+    pub(super) detail: String,
+    /// Why the first batch that is lost counts as durable.
+    pub(super) evidence: String,
 }
 
 /// How far a follower has read.
@@ -117,17 +137,22 @@ impl FoundSegment {
 impl Recovery {
     /// Finds the newest good snapshot and the segments that follow it.
     pub fn open(storage: Arc<dyn Storage>) -> Result<Recovery, RecoveryError> {
-        Ok(Recovery::open_as(storage, false)?)
+        Ok(Recovery::open_as(storage, Purpose::Start)?)
     }
 
     /// As [`Recovery::open`], of a directory that another process may be writing: it ends where the batches end that
     /// are there now, and [`Recovery::into_follower`] reads on. Fails with [`DirectoryError::Io`] if a file is removed
     /// meanwhile; then open it again.
     pub fn open_live(storage: Arc<dyn Storage>) -> Result<Recovery, RecoveryError> {
-        Ok(Recovery::open_as(storage, true)?)
+        Ok(Recovery::open_as(storage, Purpose::Follow)?)
     }
 
-    fn open_as(storage: Arc<dyn Storage>, is_live: bool) -> Result<Recovery, DirectoryError> {
+    /// As [`Recovery::open`], but ends before the first damage that can be cut off.
+    pub(super) fn open_to_repair(storage: Arc<dyn Storage>) -> Result<Recovery, RecoveryError> {
+        Ok(Recovery::open_as(storage, Purpose::Repair)?)
+    }
+
+    fn open_as(storage: Arc<dyn Storage>, purpose: Purpose) -> Result<Recovery, DirectoryError> {
         let Survey { segments, snapshots, marks, id, epochs, temporaries, left_behind, .. } = Survey::of(&*storage)?;
         let has_data = !snapshots.is_empty() || segments.iter().any(|segment| !segment.is_empty_at(segment.bytes));
         let mut warnings: Vec<Warning> =
@@ -167,7 +192,8 @@ impl Recovery {
             finished_bytes: 0,
             end: None,
             has_failed: false,
-            is_live,
+            purpose,
+            damage: None,
             read_epoch,
             last_stored: None,
         })
@@ -220,7 +246,8 @@ impl Recovery {
             finished_bytes: 0,
             end: None,
             has_failed: false,
-            is_live: false,
+            purpose: Purpose::Start,
+            damage: None,
             read_epoch: None,
             last_stored: followed.segment.as_ref().and_then(|end| end.last_stored),
         };
@@ -254,7 +281,7 @@ impl Recovery {
             let segment = &mut self.segments[self.position];
             let next = match reader.next(self.expected) {
                 // The writer has cut off zeros behind the data since the length was read.
-                Err(error) if self.is_live && error.kind() == ErrorKind::UnexpectedEof => Next::End,
+                Err(error) if self.purpose == Purpose::Follow && error.kind() == ErrorKind::UnexpectedEof => Next::End,
                 next => next.map_err(at(Operation::Read, &segment.name, offset))?,
             };
             let detail = match next {
@@ -318,7 +345,7 @@ impl Recovery {
 
     /// Handles a missing batch: either the journal ends here, or something was lost.
     fn end_at(&mut self, position: usize, offset: u64, detail: &str) -> Result<(), DirectoryError> {
-        if self.is_live {
+        if self.purpose == Purpose::Follow {
             // What is missing may be on its way: the follower finds out.
             self.reader = None;
             self.end = Some(End { position, offset });
@@ -335,6 +362,13 @@ impl Recovery {
                 Some(file) => {
                     let detail = format!("the journal ends with batch {}, but {evidence}", self.reached());
                     self.instead_of_snapshot(DirectoryError::Missing { file, detail })
+                }
+                None if self.purpose == Purpose::Repair && self.can_be_cut(position, offset, lost)? => {
+                    let detail = format!("{} is damaged at offset {offset}: {detail}", self.segments[position].name);
+                    self.damage = Some(Damage { detail, evidence });
+                    self.reader = None;
+                    self.end = Some(End { position, offset });
+                    return Ok(());
                 }
                 None => self.damage(position, offset, detail, &evidence),
             });
@@ -354,6 +388,20 @@ impl Recovery {
         self.reader = None;
         self.end = Some(End { position, offset });
         Ok(())
+    }
+
+    /// Returns true if the directory can be read again once everything is cut off that follows the last batch before
+    /// `lost`: a segment is there to be cut, none is missing, and no snapshot has later batches.
+    fn can_be_cut(&self, position: usize, offset: u64, lost: Sequence) -> Result<bool, DirectoryError> {
+        let Some(segment) = self.segments.get(position) else { return Ok(false) };
+        let is_fallback = self.warnings.iter().any(|warning| matches!(warning, Warning::SnapshotDamaged { .. }));
+        let is_needed = is_fallback || self.witness.is_some_and(|witness| witness.max >= lost);
+        if segment.first > self.expected || is_needed || segment.header.is_some_and(|header| header.is_break) {
+            return Ok(false);
+        }
+        // If a segment ends well, it is the one behind it that is missing.
+        let ends_well = offset > 0 && self.search(segment, offset, lost)?.data_end == offset;
+        Ok(!(ends_well && position + 1 < self.segments.len()))
     }
 
     /// Returns evidence that `lost`, or a later batch, was durable.

@@ -2,6 +2,7 @@
 //! to know databases, shards and commands.
 
 pub mod definition;
+mod difference;
 pub mod groups;
 pub mod heads;
 pub(crate) mod item;

@@ -1,6 +1,7 @@
 //! The initial settings, and the file they come from.
 
 mod looks;
+mod redis_conf;
 mod rewrite;
 mod server_url;
 mod sources;
@@ -9,9 +10,11 @@ mod tables;
 mod tests;
 
 pub(crate) use looks::{Asked, Doctor, Examined, Ping};
+pub(crate) use redis_conf::{Converted, convert};
 pub(crate) use rewrite::{replace, rewrite};
 pub(crate) use server_url::{Place, ServerUrl};
 pub(crate) use sources::{
-    DataTool, Export, Follow, HandOver, Invocation, Loaded, Tool, command_line, from_command_line, without_effect,
+    DataTool, Export, Follow, HandOver, Invocation, Loaded, Repair, Tool, command_line, from_command_line,
+    without_effect,
 };
-pub(crate) use tables::ConfiguredIndexes;
+pub(crate) use tables::{ConfiguredIndexes, ConfiguredUser};

@@ -2,7 +2,8 @@
 //! flags; later sources win. Knows files and names; refuses to know what a setting does.
 
 use super::looks::{self, Doctor, Ping};
-use super::tables::Tables;
+use super::redis_conf;
+use super::tables::{ConfiguredUser, Tables};
 use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use clap_complete::Shell;
@@ -67,20 +68,38 @@ pub(crate) enum Invocation {
 /// A subcommand that does something else than serve.
 pub(crate) enum Tool {
     Data(DataTool),
-    ClusterStatus { as_json: bool },
+    Repair(Repair),
+    ClusterStatus {
+        as_json: bool,
+    },
     Export(Box<Export>),
     Follow(Box<Follow>),
     HandOver(HandOver),
     Ping(Box<Ping>),
     Doctor(Box<Doctor>),
     Completions(Shell),
-    Man { output: Option<PathBuf> },
+    Man {
+        output: Option<PathBuf>,
+    },
+    /// Make a holdfast.toml of a redis.conf.
+    Convert {
+        file: PathBuf,
+    },
 }
 
 /// A subcommand that works on a data directory.
 pub(crate) enum DataTool {
     Check { dir: PathBuf },
     Import { file: PathBuf, dir: PathBuf, skip_unsupported: bool },
+}
+
+/// What `check --repair` is told.
+pub(crate) struct Repair {
+    pub(crate) dir: PathBuf,
+    /// The operator is not asked.
+    pub(crate) is_confirmed: bool,
+    /// The last batch that stays, where batches behind it can still be read: they may be lost.
+    pub(crate) lose_after: Option<u64>,
 }
 
 /// What `export` is told.
@@ -170,6 +189,11 @@ pub(crate) fn from_command_line() -> Result<Invocation> {
     if let Some(("man", given)) = matches.subcommand() {
         return Ok(Invocation::Use(Tool::Man { output: given.get_one("output").cloned() }, Loaded::defaults()));
     }
+    if let Some(("config", given)) = matches.subcommand() {
+        let (_, given) = given.subcommand().context("config needs a subcommand")?;
+        let file = given.get_one("FILE").cloned().context("config convert needs a file")?;
+        return Ok(Invocation::Use(Tool::Convert { file }, Loaded::defaults()));
+    }
     let loaded = load(&[&matches], std::env::vars_os())?;
     let Some((name, given)) = matches.subcommand() else { return Ok(Invocation::Serve(loaded)) };
     if name == "import" && (given.contains_id("follow") || given.get_flag("promote")) {
@@ -186,6 +210,10 @@ pub(crate) fn from_command_line() -> Result<Invocation> {
             tls: client_options(given, &loaded.settings),
         };
         return Ok(Invocation::Use(Tool::Export(Box::new(export)), loaded));
+    }
+    if name == "check" && given.get_flag("repair") {
+        let (is_confirmed, lose_after) = (given.get_flag("yes"), given.get_one("lose-after").copied());
+        return Ok(Invocation::Use(Tool::Repair(Repair { dir, is_confirmed, lose_after }), loaded));
     }
     let tool = match name {
         "check" => DataTool::Check { dir },
@@ -249,7 +277,7 @@ fn hand_over(given: &ArgMatches, settings: &Settings) -> HandOver {
 }
 
 /// The subcommands.
-pub(super) fn tools() -> [Command; 10] {
+pub(super) fn tools() -> [Command; 11] {
     let path = |name: &'static str| Arg::new(name).value_parser(clap::value_parser!(PathBuf));
     let dir = || path("DIR").help("The data directory; without it, the one that the server would use");
     [
@@ -259,7 +287,7 @@ pub(super) fn tools() -> [Command; 10] {
         ))
         .arg(users())
         .arg(Arg::new("detach").long("detach").action(ArgAction::SetTrue).hide(true)),
-        Command::new("check").about("Verifies a data directory and says what it holds").arg(dir()),
+        check_command().arg(dir()),
         with_client_files(
             Command::new("export")
                 .about("Writes a data directory as requests that redis-cli --pipe can load anywhere, or sends them to a server")
@@ -272,12 +300,33 @@ pub(super) fn tools() -> [Command; 10] {
         ),
         import_command(),
         cluster_command(),
+        config_command(),
         hand_over_command(),
         looks::ping(with_settings(Command::new("ping").args_override_self(true))),
         looks::doctor(with_settings(Command::new("doctor").args_override_self(true))),
         looks::completions(),
         looks::man(),
     ]
+}
+
+/// `holdfast check`.
+fn check_command() -> Command {
+    let flag = |name: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue);
+    Command::new("check")
+        .about("Verifies a data directory and says what it holds; with --repair, cuts a damaged end off its journal")
+        .arg(flag("repair").help(
+            "Show what has to be cut off the journal so that it can be read, and cut it after a confirmation. A copy stays in the \
+             directory (*.cut-N)",
+        ))
+        .arg(flag("yes").requires("repair").help("Cut without asking"))
+        .arg(
+            Arg::new("lose-after")
+                .long("lose-after")
+                .value_name("BATCH")
+                .requires("repair")
+                .value_parser(clap::value_parser!(u64))
+                .help("Cut although later batches can still be read: the number of the last batch that stays, as --repair says it"),
+        )
 }
 
 /// `holdfast import`: a file into a data directory, or a running server into another.
@@ -335,6 +384,18 @@ fn cluster_command() -> Command {
         .about("Shows the servers that share a log on NATS (--log)")
         .subcommand_required(true)
         .subcommand(status.arg(json))
+}
+
+/// `holdfast config convert`.
+fn config_command() -> Command {
+    let file = Arg::new("FILE").value_parser(clap::value_parser!(PathBuf)).required(true).help("A redis.conf");
+    let convert = Command::new("convert")
+        .about(
+            "Prints a holdfast.toml made of a redis.conf, which names in comments every directive that has no counterpart; ends \
+             with 3 if there are any",
+        )
+        .arg(file);
+    Command::new("config").about("Converts configuration files").subcommand_required(true).subcommand(convert)
 }
 
 /// `holdfast handover`. As in redis-cli, -h is the host.
@@ -440,7 +501,8 @@ pub(super) fn load(
         // Subcommands that only use a server have no users.
         for user in flags.try_get_many::<String>(USERS).ok().flatten().into_iter().flatten() {
             let (name, rules) = user.trim().split_once(' ').unwrap_or((user.trim(), ""));
-            tables.users.push((name.to_owned(), rules.trim().to_owned()));
+            let place = format!("flag --user {name}");
+            tables.users.push(ConfiguredUser { name: name.to_owned(), rules: rules.trim().to_owned(), place });
         }
         for row in TABLE {
             if let Some(values) = flags.get_many::<String>(row.name) {
@@ -455,13 +517,23 @@ pub(super) fn load(
     Ok(Loaded { settings, file, tables })
 }
 
+fn parse_toml(path: &Path, bytes: &[u8]) -> Result<toml::Table> {
+    let text = std::str::from_utf8(bytes).with_context(|| format!("{} is not UTF-8", path.display()))?;
+    text.parse().with_context(|| format!("{} is not valid TOML", path.display()))
+}
+
 /// Reads a TOML file of `name = value` lines and tables.
 fn load_file(settings: &Settings, path: &Path) -> Result<Tables> {
     let bytes =
         std::fs::read(path).with_context(|| format!("cannot read the configuration file {}", path.display()))?;
-    let text = String::from_utf8(bytes).with_context(|| format!("{} is not UTF-8", path.display()))?;
-    let mut table: toml::Table = text.parse().with_context(|| format!("{} is not valid TOML", path.display()))?;
-    let tables = Tables::take(&mut table).with_context(|| format!("in {}", path.display()))?;
+    let parsed = parse_toml(path, &bytes);
+    if parsed.is_err() && redis_conf::is_redis_conf(&bytes) {
+        let path = path.display();
+        bail!("{path}: this is a redis.conf: holdfast config convert {path} prints a holdfast.toml made of it");
+    }
+    let mut table = parsed?;
+    let mut tables = Tables::take(&mut table).with_context(|| format!("in {}", path.display()))?;
+    tables.users.iter_mut().for_each(|user| user.place = format!("{}: {}", path.display(), user.place));
     for (name, value) in &table {
         let value = as_text(value).with_context(|| format!("{}: {name}", path.display()))?;
         set(settings, name, &value).with_context(|| format!("in {}", path.display()))?;
@@ -484,18 +556,11 @@ fn set(settings: &Settings, name: &str, value: &str) -> Result<()> {
     if Settings::find(name.as_bytes()).is_none() {
         bail!(
             "unknown setting '{name}'{}",
-            nearest(name).map(|near| format!("; did you mean '{near}'?")).unwrap_or_default()
+            Settings::nearest(name.as_bytes()).map(|near| format!("; did you mean '{near}'?")).unwrap_or_default()
         );
     }
     match settings.load(name.as_bytes(), value.as_bytes()) {
         Ok(()) => Ok(()),
         Err(reason) => bail!("bad value '{value}' for setting '{name}': {reason}"),
     }
-}
-
-/// The known name most similar to `name`, if one is similar enough.
-fn nearest(name: &str) -> Option<&'static str> {
-    let names = TABLE.iter().flat_map(|row| [Some(row.name), row.alias]).flatten();
-    let scored = names.map(|known| (strsim::jaro_winkler(name, known), known));
-    scored.filter(|(score, _)| *score > 0.75).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
 }

@@ -14,7 +14,7 @@ pub(crate) struct Tables {
     pub(crate) indexes: ConfiguredIndexes,
     pub(crate) sweepers: Vec<Sweeper>,
     /// Users by name, with their rules.
-    pub(crate) users: Vec<(String, String)>,
+    pub(crate) users: Vec<ConfiguredUser>,
 }
 
 /// The indexes to create at the start, unless a client has decided otherwise.
@@ -101,6 +101,15 @@ struct RetryTable {
     r#else: BTreeMap<String, String>,
 }
 
+/// A user of the configuration.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ConfiguredUser {
+    pub(crate) name: String,
+    pub(crate) rules: String,
+    /// Where the user is configured, for errors.
+    pub(crate) place: String,
+}
+
 impl Tables {
     /// Removes the tables from a file; the rest are settings.
     pub(crate) fn take(file: &mut toml::Table) -> Result<Tables> {
@@ -117,7 +126,15 @@ impl Tables {
         }
         if let Some(value) = file.remove("user") {
             let users: Vec<UserTable> = value.try_into().context("a table [[user]]")?;
-            tables.users = users.into_iter().map(|table| (table.name, table.rules)).collect();
+            tables.users = users
+                .into_iter()
+                .enumerate()
+                .map(|(at, UserTable { name, rules })| ConfiguredUser {
+                    place: format!("table [[user]] number {} ({name})", at + 1),
+                    name,
+                    rules,
+                })
+                .collect();
         }
         if let Some(value) = file.remove("sweeper") {
             let sweepers: Vec<SweeperTable> = value.try_into().context("a table [[sweeper]]")?;

@@ -2,6 +2,7 @@
 
 use super::rewrite::rewrite;
 use super::sources::{Loaded, command, command_line, load, without_effect};
+use super::tables::ConfiguredUser;
 use anyhow::Result;
 use engine::Settings;
 use engine::settings::{Access, TABLE};
@@ -236,6 +237,10 @@ fn rewriting_twice_keeps_odd_values_whole() {
 fn users_of_the_command_line_follow_those_of_the_file() {
     let users =
         load_with(&["holdfast", "--user", "alice on nopass ~* +@all -flushdb", "--port", "7", "--user", "bob"], &[]);
-    let expected = [("alice", "on nopass ~* +@all -flushdb"), ("bob", "")];
-    assert_eq!(users.unwrap().tables.users, expected.map(|(name, rules)| (name.to_owned(), rules.to_owned())));
+    let expected = [("alice", "on nopass ~* +@all -flushdb"), ("bob", "")].map(|(name, rules)| ConfiguredUser {
+        name: name.to_owned(),
+        rules: rules.to_owned(),
+        place: format!("flag --user {name}"),
+    });
+    assert_eq!(users.unwrap().tables.users, expected);
 }

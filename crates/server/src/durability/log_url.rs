@@ -84,6 +84,13 @@ pub(crate) fn own_directory(path: &Path) -> Result<Arc<dyn LogPlace>> {
     Ok(Arc::new(place))
 }
 
+/// A directory whose server does not run, for a process that repairs it.
+pub(crate) fn directory_to_repair(path: &Path) -> Result<DirectoryPlace> {
+    let place = open(path)?;
+    place.acquire(Claim::IfFree)?;
+    Ok(place)
+}
+
 /// The log in a directory whose server does not run, for a process that reads it beside others.
 pub(crate) fn shared_directory(path: &Path) -> Result<Arc<dyn LogPlace>> {
     let place = open(path)?;

@@ -43,6 +43,10 @@ const EXAMINED_MAX: usize = 16;
 const KEPT_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// …beyond which one that keeps more than this ends. Clients without a long chain of certificates keep less.
 const KEPT_BYTES_SMALL: usize = 4 * 1024;
+/// Failed handshakes have at most so many lines in the server log…
+const FAILURES_LOGGED_MAX: u32 = 10;
+/// …in so long.
+const FAILURES_PERIOD: Duration = Duration::from_secs(60);
 /// How often handshakes are checked that take too long.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -59,7 +63,8 @@ pub(super) fn start(
     let runtime = runtime.context("cannot start the thread of TLS handshakes")?;
     let run = move || {
         threads::lower_priority();
-        let room = Room { engine, team, running: RefCell::default(), kept_bytes: Cell::new(0) };
+        let room =
+            Room { engine, team, running: RefCell::default(), kept_bytes: Cell::new(0), failures: Cell::default() };
         let tasks = LocalSet::new();
         runtime.block_on(tasks.run_until(serve(Rc::new(room), arrivals, stop)));
         // Ends those that are left.
@@ -82,7 +87,10 @@ async fn serve(
                 Some(new) => room.begin(new),
                 None => break,
             },
-            _ = checks.tick() => room.end_long(),
+            _ = checks.tick() => {
+                room.end_long();
+                room.end_failures_period();
+            }
             _ = stop.changed() => break,
         }
     }
@@ -100,6 +108,15 @@ struct Room {
     running: RefCell<BTreeMap<u64, Running>>,
     /// The bytes that they keep together.
     kept_bytes: Cell<usize>,
+    failures: Cell<Failures>,
+}
+
+/// The failed handshakes of a period.
+#[derive(Clone, Copy, Default)]
+struct Failures {
+    begun_ns: u64,
+    logged: u32,
+    suppressed: u64,
 }
 
 /// A handshake as the others see it.
@@ -154,6 +171,35 @@ impl Room {
         true
     }
 
+    /// Logs why a handshake has failed, unless the period has its lines already.
+    fn report_failure(&self, address: &str, error: &std::io::Error) {
+        self.end_failures_period();
+        let mut failures = self.failures.get();
+        if failures.logged == FAILURES_LOGGED_MAX {
+            failures.suppressed += 1;
+        } else {
+            if failures.logged == 0 {
+                failures.begun_ns = self.engine.clock.monotonic_ns();
+            }
+            failures.logged += 1;
+            tracing::warn!(address, reason = failure_reason(error), "a TLS handshake has failed");
+        }
+        self.failures.set(failures);
+    }
+
+    /// Says how many failures were not logged, once their period is over.
+    fn end_failures_period(&self) {
+        let Failures { begun_ns, logged, suppressed } = self.failures.get();
+        let is_over = self.engine.clock.monotonic_ns().saturating_sub(begun_ns) >= FAILURES_PERIOD.as_nanos() as u64;
+        if logged == 0 || !is_over {
+            return;
+        }
+        self.failures.set(Failures::default());
+        if suppressed > 0 {
+            tracing::warn!(suppressed, "more TLS handshakes have failed, which were not logged");
+        }
+    }
+
     /// Ends handshakes that take too long, whatever their clients send.
     fn end_long(&self) {
         let timeout_s = self.engine.settings.tls_handshake_timeout();
@@ -165,6 +211,18 @@ impl Room {
                 one.handle.kill();
             }
         }
+    }
+}
+
+/// Says in plain words why a handshake has failed.
+fn failure_reason(error: &std::io::Error) -> String {
+    let of_session = error.get_ref().and_then(|inner| inner.downcast_ref::<tls::SessionError>());
+    match of_session {
+        Some(error) => error.handshake_failure(),
+        None if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+            "the client has closed the connection before the handshake was complete".to_owned()
+        }
+        None => error.to_string(),
     }
 }
 
@@ -255,7 +313,10 @@ impl Future for Handshake {
         this.note_kept(kept);
         match polled {
             Poll::Ready(Ok(users)) => this.finish(&users),
-            Poll::Ready(Err(error)) => tracing::debug!(client = id, %error, "the TLS handshake has failed"),
+            Poll::Ready(Err(error)) => {
+                let address = this.connection.as_ref().map_or("", |(_, peer)| &peer.client.handle.address);
+                this.room.report_failure(address, &error);
+            }
             Poll::Pending if this.room.kept_bytes.get() > KEPT_BYTES_MAX && kept > KEPT_BYTES_SMALL => {
                 tracing::debug!(client = id, "closed: TLS handshakes keep too much");
             }

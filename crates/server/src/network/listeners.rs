@@ -9,7 +9,7 @@ use engine::{Engine, Settings};
 use locks::{Mutex, rank};
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use std::fs::File;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,17 +42,25 @@ pub(crate) fn bind(settings: &Settings) -> Result<Vec<ListeningSocket>> {
                 tracing::debug!(address = %wanted.address, %error, "optional address not available");
             }
             Err(error) => {
-                return Err(error).with_context(|| {
-                    let address = wanted.address;
-                    format!(
-                        "cannot listen on {address}; is another server running there? Try --port with another number"
-                    )
-                });
+                let advice = advice(&error);
+                return Err(error).with_context(|| format!("cannot listen on {}{advice}", wanted.address));
             }
         }
     }
     ensure!(!listeners.is_empty(), "bind names no address that this machine has");
     Ok(listeners)
+}
+
+/// What can be done about an address that cannot be listened on.
+fn advice(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::AddrInUse => "; is another server running there? Try --port with another number",
+        ErrorKind::AddrNotAvailable => {
+            "; no network interface of this machine has this address: give --bind one that `ip address` shows, or * for all"
+        }
+        ErrorKind::PermissionDenied => "; ports below 1024 need a privilege: try --port with a higher number",
+        _ => "",
+    }
 }
 
 /// An address of `bind`, with a port.

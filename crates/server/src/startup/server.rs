@@ -4,7 +4,7 @@ use super::Beginning;
 use super::host::{Adjusted, Process};
 use super::operators;
 use super::successor;
-use crate::config::{self, Loaded};
+use crate::config::{self, ConfiguredUser, Loaded};
 use crate::durability::{Indexes, Keeper, LogUrl, OpenedPlace, RoleThread};
 use crate::network::{self, Listeners};
 use crate::platform::clock::{SystemClock, unix_s};
@@ -40,6 +40,10 @@ pub(crate) fn run(loaded: Loaded, beginning: Beginning) -> Result<()> {
     let huge_pages_off = huge_pages::hold_back(settings.disable_thp());
     allocator::give_back_in_background();
     let upgrades = beginning == Beginning::Upgrade;
+    // IMPORTANT: before a data directory is made, so that a start that fails here leaves none behind. A process that takes
+    // another's place gets its sockets later.
+    let bound = if upgrades { Vec::new() } else { network::bind(&settings)? };
+    let users = configured_users(&settings, &loaded.tables.users)?;
     let clock = Arc::new(SystemClock::new());
     let OpenedPlace { place, cluster } = match (upgrades, settings.follow()) {
         (true, _) => log_to_follow(&settings, own_url(&settings)?)?,
@@ -56,8 +60,6 @@ pub(crate) fn run(loaded: Loaded, beginning: Beginning) -> Result<()> {
         threads => threads,
     };
     make_room_for_clients(&settings, threads)?;
-    // A process that takes another's place gets its sockets later.
-    let bound = if upgrades { Vec::new() } else { network::bind(&settings)? };
     let (listeners, orders) = Listeners::new(&bound);
     drop(listeners.follow_tls(&settings).context("Failed to configure TLS")?);
     let listeners = Arc::new(listeners);
@@ -71,7 +73,7 @@ pub(crate) fn run(loaded: Loaded, beginning: Beginning) -> Result<()> {
     }
     let (from, clocked) = ((loaded.file, adjusted), (&settings, clock));
     let engine = engine(clocked, from, threads, log_level, stop, &keeper, Some(listeners.clone()));
-    engine::load_users(&engine, configured_users(&settings, &loaded.tables.users)?);
+    engine::load_users(&engine, users);
     engine::set_loading(&engine, true);
     keeper.set_loading(Loading { since_s: unix_s(), total_bytes: 0, loaded_bytes: 0, left_s: 0 });
     sentinel::start(&engine, listeners.tls(), upgrades)?;
@@ -351,7 +353,7 @@ fn join_within(threads: Vec<JoinHandle<()>>, limit: Duration) {
 }
 
 /// The users of the file of users, or of the configuration.
-fn configured_users(settings: &Settings, tables: &[(String, String)]) -> Result<NamedUsers> {
+fn configured_users(settings: &Settings, tables: &[ConfiguredUser]) -> Result<NamedUsers> {
     let path = settings.aclfile();
     let all_channels = settings.acl_pubsub_default();
     ensure!(
@@ -360,8 +362,8 @@ fn configured_users(settings: &Settings, tables: &[(String, String)]) -> Result<
     );
     let users = match path.is_empty() {
         true => {
-            let lines: String = tables.iter().map(|(name, rules)| format!("user {name} {rules}\n")).collect();
-            engine::parse_users(lines.as_bytes(), "[[user]]", all_channels).map_err(|errors| anyhow!("{errors}"))?
+            let declared = tables.iter().map(|user| (user.place.clone(), &*user.name, &*user.rules));
+            engine::parse_declared_users(declared, all_channels).map_err(|errors| anyhow!("{}", errors.trim_end()))?
         }
         false => {
             let text = std::fs::read(&*path).with_context(|| format!("the file of users {path} cannot be read"))?;

@@ -2,6 +2,7 @@
 //! is done by `durability`, `import` and the engine.
 
 use super::import;
+use super::next_step::with_next_step;
 use crate::config::{ConfiguredIndexes, DataTool, Loaded};
 use crate::durability::{self, Indexes, Keeper};
 use crate::platform::clock::SystemClock;
@@ -22,7 +23,7 @@ use std::sync::Arc;
 pub(super) fn run(tool: DataTool, loaded: &Loaded) -> Result<()> {
     let log_level = logging::start(loaded.settings.loglevel(), loaded.settings.log_as_json());
     match tool {
-        DataTool::Check { dir } => check(&dir, log_level),
+        DataTool::Check { dir } => check(&dir, log_level).map_err(|error| with_next_step(error, &dir)),
         DataTool::Import { file, dir, skip_unsupported } => import_into(&file, &dir, skip_unsupported, log_level),
     }
 }
@@ -64,7 +65,7 @@ fn offline(dir: &Path, log_level: LogLevelHandle) -> Result<(Arc<Engine>, Arc<Ke
 }
 
 /// Reads everything in a data directory, and says what it holds.
-fn check(dir: &Path, log_level: LogLevelHandle) -> Result<()> {
+pub(super) fn check(dir: &Path, log_level: LogLevelHandle) -> Result<()> {
     let Opened { engine, history, .. } = open(dir, log_level)?;
     let mut out = std::io::stdout().lock();
     match history.snapshot() {
@@ -133,6 +134,13 @@ impl LeftOut {
         LeftOut(format!(
             "not all of {source} could be brought in: see above for what was left out. The rest is there. If that is as it should \
              be, --skip-unsupported says so"
+        ))
+    }
+
+    pub(super) fn by_conversion(file: &Path, converted: usize, left_out: usize) -> LeftOut {
+        LeftOut(format!(
+            "{left_out} directives of {} have no counterpart: the end of the output names them. {converted} are converted",
+            file.display()
         ))
     }
 

@@ -1,7 +1,8 @@
 //! What the binary can do beside serving: check, export and import a data directory, bring the data of a running server in,
-//! look at a server or a cluster, hand a log over, and describe its command line.
+//! look at a server or a cluster, hand a log over, convert a redis.conf, and describe its command line.
 
 mod cluster_status;
+mod convert;
 mod data_tools;
 mod doctor;
 mod export;
@@ -9,7 +10,9 @@ mod follow;
 mod hand_over;
 mod import;
 mod link;
+mod next_step;
 mod ping;
+mod repair;
 mod shell;
 
 use crate::config::{Follow, Loaded, ServerUrl, Tool};
@@ -23,6 +26,9 @@ pub(crate) use doctor::CannotCheck;
 pub(crate) fn run(tool: Tool, loaded: &Loaded) -> Result<()> {
     match tool {
         Tool::Data(tool) => data_tools::run(tool, loaded),
+        Tool::Repair(asked) => {
+            repair::run(&asked, logging::start(loaded.settings.loglevel(), loaded.settings.log_as_json()))
+        }
         Tool::ClusterStatus { as_json } => cluster_status::run(&loaded.settings, as_json),
         Tool::Export(asked) => {
             export::run(&asked, logging::start(loaded.settings.loglevel(), loaded.settings.log_as_json()))
@@ -32,6 +38,7 @@ pub(crate) fn run(tool: Tool, loaded: &Loaded) -> Result<()> {
         Tool::Ping(asked) => ping::run(&asked, &loaded.settings),
         Tool::Doctor(asked) => doctor::run(&asked, loaded),
         Tool::Completions(shell) => shell::completions(shell),
+        Tool::Convert { file } => convert::run(&file),
         Tool::Man { output } => shell::man(output.as_deref()),
     }
 }

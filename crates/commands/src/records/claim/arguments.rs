@@ -4,7 +4,7 @@ use crate::records::change::{Lifetime, change};
 use crate::records::record_reply::RecordReplyOptions;
 use crate::records::times::{Settings, bound_at, offset_ms, values_at};
 use crate::shared::options::{
-    Names, Pairs, argument, error, names, number, once, pairs, shown, unknown_among, unknown_option,
+    Names, Pairs, argument, error, missing, names, number, once, pairs, shown, unknown_option,
 };
 use execution::args::{Args, is_word};
 use execution::error::CommandError;
@@ -95,23 +95,22 @@ impl<'a> Claim<'a> {
                 let given = match given {
                     _ if is_word(given, "FAIR") => Order::Fair,
                     _ if is_word(given, "SCORE") => Order::Score,
-                    _ => return Err(unknown_among(given, "ORDER fair or ORDER score")),
+                    _ => return Err(unknown_option(args)),
                 };
                 once(&mut order, given, "ORDER")?;
             } else if !reply_options.take(word, args)? {
-                return Err(unknown_option(word));
+                return Err(unknown_option(args));
             }
         }
         let (min, max) = (bound(min, "MIN", f64::NEG_INFINITY, now_ms)?, bound(max, "MAX", f64::INFINITY, now_ms)?);
-        let missing = |what: &str| error(format!("{what} is missing"));
-        let set: Pairs<'_> = set.ok_or_else(|| missing("SET, which says what becomes of a record,"))?;
+        let set: Pairs<'_> = set.ok_or_else(|| missing("SET, which says what becomes of a record"))?;
         if set.is_empty() && counter.is_none() {
             return Err(error("SET must set at least one field, or the record would be found again and again".into()));
         }
         let limit = match (upto, otherwise) {
             (None, None) => None,
-            (Some(_), None) => return Err(missing("ELSE, which says what becomes of a record above UPTO,")),
-            (None, Some(_)) => return Err(missing("UPTO, without which ELSE has no meaning,")),
+            (Some(_), None) => return Err(missing("ELSE, which says what becomes of a record above UPTO")),
+            (None, Some(_)) => return Err(missing("UPTO, without which ELSE has no meaning")),
             (Some(_), Some(otherwise)) if otherwise.is_empty() => {
                 return Err(error("ELSE must set at least one field, or the record would be found again".into()));
             }
@@ -119,7 +118,7 @@ impl<'a> Claim<'a> {
         };
         let counter = match (counter, limit) {
             (None, None) => None,
-            (None, Some(_)) => return Err(missing("COUNTER, without which UPTO has no meaning,")),
+            (None, Some(_)) => return Err(missing("COUNTER, without which UPTO has no meaning")),
             (Some(field), _) if set.iter().any(|(name, _)| *name == field) => {
                 return Err(error(format!("the field {} is counted, and cannot be in SET too", shown(field))));
             }

@@ -3,7 +3,7 @@
 
 use super::arguments::Claim;
 use super::locks::{lock_for_take, ms_of, rates_now_ns, shard_db};
-use super::search::{BRIEF_MAX, How, Step};
+use super::search::{How, Step};
 use super::take::{Claimed, Taken, dropped, live_hash, position_of, take_record};
 use execution::conditions;
 use execution::context::ScriptCx;
@@ -92,6 +92,7 @@ impl GroupedSearch {
         token: &mut LazyToken,
     ) -> Result<Step, CommandError> {
         let (engine, db) = (cx.engine, cx.client.db);
+        let reject_max = engine.settings.claim_reject_max();
         let mut slice = LazyTimeSlice::new(engine);
         loop {
             let offer = match self.next(cx, index) {
@@ -123,7 +124,7 @@ impl GroupedSearch {
                 token.take(&engine.databases, &locked, db);
             }
             locked.release_fairly();
-            if how.is_brief && claimed.is_empty() && self.passed > BRIEF_MAX {
+            if how.is_brief && claimed.is_empty() && self.passed > reject_max {
                 return Ok(Step::Long);
             }
             if is_over {

@@ -69,13 +69,10 @@ const RESTARTS_MAX: usize = 16;
 pub(super) struct How {
     /// When there is a record for waiters, they are served first.
     pub(super) lets_others_first: bool,
-    /// It rejects only a few records before it gives up: see [`Step::Long`].
+    /// It rejects at most `claim-reject-max` records before it gives up: see [`Step::Long`]. Beyond that, one search
+    /// serves all waiters with the same criteria.
     pub(super) is_brief: bool,
 }
-
-/// How many records a client rejects before it waits. Beyond that, one search serves all waiters with the same
-/// criteria. Few in debug builds, so that tests with small queues reach the limit.
-pub(super) const BRIEF_MAX: usize = if cfg!(debug_assertions) { 2 } else { 64 };
 
 /// A shard that is locked and searched.
 struct ShardLook<'l> {
@@ -137,6 +134,7 @@ impl ClaimSearch {
         let (engine, db) = (cx.engine, cx.client.db);
         let heads = index.heads(db, engine.keyspace.shard_count());
         let offer = cx.client.record_offer();
+        let reject_max = engine.settings.claim_reject_max();
         // Most claims are over before the clock is read.
         let mut slice = LazyTimeSlice::new(engine);
         loop {
@@ -155,7 +153,7 @@ impl ClaimSearch {
             }
             let at = position_of(shard_db(&locked, shard, db), index).ok_or_else(|| dropped(index))?;
             locked.settle_index(db, at);
-            let sides = match self.passed >= side::PASSED_BEFORE {
+            let sides = match self.passed >= reject_max {
                 true => side::positions(shard_db(&locked, shard, db), claim, index),
                 false => SmallVec::new(),
             };
@@ -202,7 +200,7 @@ impl ClaimSearch {
             if claimed.is_done(claim) {
                 return Ok(Step::Done);
             }
-            if how.is_brief && claimed.is_empty() && self.passed > BRIEF_MAX {
+            if how.is_brief && claimed.is_empty() && self.passed > reject_max {
                 return Ok(Step::Long);
             }
             is_over |= slice.is_over();

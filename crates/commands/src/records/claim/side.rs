@@ -1,7 +1,7 @@
 //! Side indexes: a second index that has all records which the WHERE of a CLAIM admits. Knows which indexes qualify;
 //! refuses to know the search itself.
 //!
-//! A CLAIM that has rejected many records of its index uses a side index: one whose FIELD is compared with numbers in
+//! A CLAIM that has rejected `claim-reject-max` records of its index uses a side index: one whose FIELD is compared with numbers in
 //! WHERE, or one with the same FIELD whose ONLY or EXCLUDE follows from WHERE. If a shard has few records in the side
 //! index, all of these are checked, instead of the rest of the named index. So a CLAIM whose WHERE matches none of
 //! 200,000 records ends after one look into each shard.
@@ -15,9 +15,6 @@ use keyspace::{Scalar, Value};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// How many records the search rejects before it uses a side index. Few in debug builds, so that tests with small
-/// queues reach the limit.
-pub(super) const PASSED_BEFORE: usize = if cfg!(debug_assertions) { 2 } else { 64 };
 /// The most records of a side index that are checked at once, with the shard locked.
 const CANDIDATES_MAX: usize = 1024;
 /// A side index must have this many times fewer records: reaching a record through it costs one more memory access.

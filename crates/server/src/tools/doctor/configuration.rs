@@ -2,7 +2,7 @@
 //! configuration or of a running server; refuses to know the machine.
 
 use super::findings::Findings;
-use crate::config::{self, Loaded};
+use crate::config::{self, ConfiguredUser, Loaded};
 use crate::network;
 use engine::Settings;
 use engine::settings::{AllowedFor, AppendFsync, TlsAuthClients, row};
@@ -19,10 +19,10 @@ pub(super) enum Users {
 
 impl Users {
     pub(super) fn of(loaded: &Loaded) -> Users {
-        let default = loaded.tables.users.iter().find(|(name, _)| name == "default");
+        let default = loaded.tables.users.iter().find(|user| user.name == "default");
         match (loaded.settings.aclfile().is_empty(), default) {
             (true, None) => Users::OfSettings,
-            (true, Some((_, rules))) => {
+            (true, Some(ConfiguredUser { rules, .. })) => {
                 let rules: Vec<&str> = rules.split_whitespace().collect();
                 Users::Defined { default_needs_none: Some(rules.contains(&"nopass") && !rules.contains(&"off")) }
             }

@@ -17,7 +17,18 @@ pub(crate) fn ask(to: &ServerUrl, way: &Way, pause: Option<Duration>, within: Du
     let mut client = Client::connect(to, way)?;
     let is_begun =
         |client: &mut Client| Ok::<bool, anyhow::Error>(client.must(&[b"EXISTS", KEY])? == Reply::Integer(1));
-    ensure!(is_begun(&mut client)?, "nothing follows into {to}: it has no key {}", String::from_utf8_lossy(KEY));
+    ensure!(
+        is_begun(&mut client)?,
+        "too early, or done already: no data has come into {to} from `holdfast import --follow` that is not promoted (it \
+         has no key {}). Start that first, and ask for the promotion when it says that it follows",
+        String::from_utf8_lossy(KEY)
+    );
+    let state = |client: &mut Client| client.must(&[b"HGET", KEY, b"state"]).map(|reply| reply.text());
+    let is_loading = |state: &Option<String>| state.as_deref() == Some("loading");
+    if is_loading(&state(&mut client)?) {
+        let s = within.as_secs();
+        eprintln!("too early: the data of the source is still coming into {to}. This waits for it, for at most {s} s");
+    }
     let pause_ms = pause.map_or(0, |pause| pause.as_millis()).to_string();
     client.must(&[b"SET", PROMOTE_KEY, pause_ms.as_bytes()])?;
     let began = Instant::now();
@@ -28,17 +39,20 @@ pub(crate) fn ask(to: &ServerUrl, way: &Way, pause: Option<Duration>, within: Du
             break;
         }
         // Only a copy is refused.
-        let is_copied = client.must(&[b"HGET", KEY, b"state"])?.text().as_deref() == Some("copied");
+        let state = state(&mut client)?;
+        let is_copied = state.as_deref() == Some("copied");
         ensure!(is_asked || !is_copied, "{to} was not promoted: the process that follows says why");
         if !is_asked {
             ask_again(&mut client, pause_ms.as_bytes())?;
         }
         if began.elapsed() > within {
             client.must(&[b"DEL", PROMOTE_KEY])?;
-            bail!(
-                "{to} was not promoted within {} s: see what the process says that follows, and whether it runs",
-                within.as_secs()
+            let s = within.as_secs();
+            ensure!(
+                !is_loading(&state),
+                "{to} was not promoted within {s} s: too early, the data of the source is still coming in. Ask again later"
             );
+            bail!("{to} was not promoted within {s} s: see what the process says that follows, and whether it runs");
         }
         std::thread::sleep(LOOK_AGAIN);
     }
