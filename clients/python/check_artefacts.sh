@@ -9,13 +9,10 @@ source ../../scripts/lib.sh
 work=$(mktemp -d)
 trap 'stop_server; rm -rf "$work"' EXIT
 
-# Of a copy: a build leaves folders behind.
-mkdir "$work/package"
-cp -rL LICENSE README.md pyproject.toml src "$work/package"
-"${PYTHON:-python3}" -m build --outdir "$work/dist" "$work/package" >"$work/build.log" 2>&1 || { cat "$work/build.log"; exit 1; }
+"${PYTHON:-python3}" -m build --outdir "$work/dist" . >"$work/build.log" 2>&1 || { cat "$work/build.log"; exit 1; }
 
 passed=0 failed=0
-for artefact in "$work"/dist/*; do
+for artefact in "$work"/dist/*.{whl,tar.gz}; do
     echo "${artefact##*/}"
     python3 -m venv --clear "$work/venv"
     "$work/venv/bin/pip" install --quiet --disable-pip-version-check "$artefact"

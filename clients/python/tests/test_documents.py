@@ -3,10 +3,12 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import redis
 from run_document import blocks
 from server import Server
 
@@ -73,6 +75,87 @@ def test_the_plain_transaction_of_the_documents_cannot_be_left(tmp_path: Path, e
     document = tmp_path / "cells.md"
     document.write_text(f"```python\n{plain}{LOSE_CONNECTION}```\n")
     run(document, empty_server)
+
+
+#: Works on until the job task:last is done. The work of a job with the field `cancel` cancels its job, and then fails.
+WORK_ON = """
+def resize(job):
+    if job.fields.text("cancel"):
+        store.set_field(job.key, "state", "cancelled")
+        raise RuntimeError("no image")
+    return "small"
+
+store = Store.connect("redis://127.0.0.1:6379")
+queue = Queue(store, QueueConfig(indexes=["due"], attempts_max=5))
+stop = threading.Event()
+thread = threading.Thread(target=worker, args=("w-1", stop))
+thread.start()
+store.client.set("ready", 1)
+while thread.is_alive():
+    try:
+        if store.get_field("job:last", "state") == b"completed":
+            stop.set()
+    except HoldfastError:
+        pass
+    time.sleep(0.01)
+assert stop.is_set(), "the worker has ended by itself"
+store.close()
+"""
+
+#: The same for the loop over redis-py alone.
+WORK_ON_PLAIN = """
+r.set("ready", 1)
+done = False
+while not done:
+    try:
+        if job := claim("w-1"):
+            key, fields = job
+            if fields.get("cancel"):
+                r.hset(key, "state", "cancelled")
+            write(key, fields["attempt"], "SET", *counted({"state": "completed"}))
+            done = key.endswith(":last")
+"""
+
+
+@pytest.mark.parametrize(("marker", "tail", "prefix"), [("def worker(", WORK_ON, "job"), ("def claim(", WORK_ON_PLAIN, "task")], ids=["package", "redis-py"])
+def test_a_documented_worker_outlives_a_cancelled_job_and_a_restart(
+    tmp_path: Path, empty_server: Server, marker: str, tail: str, prefix: str
+) -> None:
+    [code] = [code for _, code in blocks(ROOT / "docs" / "jobs.md") if marker in code]
+    if tail is WORK_ON_PLAIN:
+        # The loop as it is written, over and over.
+        tail += code[code.rindex("    except ("):]
+    document = tmp_path / "jobs.md"
+    document.write_text(f"```python\n{code}{tail}```\n")
+    with redis.Redis(port=empty_server.port, decode_responses=True) as client, started(document, empty_server) as program:
+
+        def until(holds: Callable[[], bool]) -> None:
+            deadline = time.monotonic() + 60
+            while not holds():
+                assert program.poll() is None, program.communicate()
+                assert time.monotonic() < deadline, "waited in vain"
+                time.sleep(0.01)
+
+        until(lambda: client.exists("ready") == 1)
+        client.hset(f"{prefix}:cancelled", mapping={"state": "pending", "run_at": 0, "cancel": "yes"})
+        until(lambda: client.hget(f"{prefix}:cancelled", "state") == "cancelled")
+        until(lambda: client.info("clients")["blocked_clients"] == 1)
+        empty_server.kill()
+        empty_server.run()
+        until(lambda: client.info("clients")["blocked_clients"] == 1)
+        client.hset(f"{prefix}:last", mapping={"state": "pending", "run_at": 0})
+        output, errors = program.communicate(timeout=60)
+        assert (program.returncode, errors) == (0, ""), output + errors
+
+
+def started(document: Path, server: Server) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", Path(__file__).with_name("run_document.py"), document, str(server.port)],
+        env={**os.environ, "PYTHONPATH": str(PACKAGE / "src")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def test_the_python_of_the_documents_is_typed(tmp_path: Path) -> None:

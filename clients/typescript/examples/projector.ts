@@ -48,7 +48,7 @@ async function apply({ runSeq, eventType, stepId }: CanonicalEngineEvent): Promi
   const state = eventType.replace(/^(Run|Step)/, '').toLowerCase();
   const first = runSeq === 1;
   const { applied } = await records.exchange(table, {
-    ...(first ? { absent: ['watermark'] } : { if: { watermark: runSeq - 1 } }),
+    ...(first ? { absent: ['watermark'] } : { expected: { watermark: runSeq - 1 } }),
     set: { watermark: runSeq, [column]: state },
   });
   if (!applied) throw new Error(`another projector writes ${table}`);

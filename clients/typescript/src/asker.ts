@@ -9,8 +9,11 @@ export interface Asker {
   readonly canWait: boolean;
   /** Sends a command and returns its reply. */
   ask(words: readonly Word[]): Promise<Reply>;
-  /** Sends a command that may wait at the server for up to `waitMs`. The signal ends the wait. */
-  askAndWait(words: readonly Word[], waitMs: number, signal?: AbortSignal): Promise<Reply>;
+  /**
+   * Sends a command that may wait at the server for up to `waitMs`. The signal ends the wait. Of a command that takes something, `giveBack` gets
+   * the reply if the signal comes before the caller has it.
+   */
+  askAndWait(words: readonly Word[], waitMs: number, signal?: AbortSignal, giveBack?: (reply: Reply) => Promise<void>): Promise<Reply>;
   /** Whether the server has one of Holdfast's own commands, in lower case. A plain Redis has none. */
   knows(command: string): boolean;
 }

@@ -2,13 +2,13 @@
 // waits. Refuses to know what is asked.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ErrorReply } from 'redis';
+import { ErrorReply, SocketClosedUnexpectedlyError } from 'redis';
 import { readServers } from './addresses.js';
 import type { Asker } from './asker.js';
 import { makeClient, type Client, type ClientOptions } from './client.js';
 import { ClosedError, HoldfastError, NotWriterError, ServerError, UnavailableError, asHoldfastError } from './errors.js';
 import { OwnConnections, TIMER_MS_MAX, type HeldConnection } from './own-connections.js';
-import { TYPES, list, type Reply } from './replies.js';
+import { TYPES, flag, list, type Reply } from './replies.js';
 import { OneServer, Writer, type Target } from './target.js';
 import type { Word } from './words.js';
 
@@ -66,14 +66,14 @@ export class Connection implements Asker {
   private constructor(target: Target, client: Client | undefined, responseTimeoutMs: number, patienceMs: number) {
     this.#target = target;
     this.#client = client;
-    this.#own = new OwnConnections(target, responseTimeoutMs, patienceMs);
+    this.#own = new OwnConnections(target, responseTimeoutMs, patienceMs, (waiting, id) => this.#unblock(waiting, id));
     this.responseTimeoutMs = responseTimeoutMs;
     this.patienceMs = patienceMs;
   }
 
   /**
-   * Connects, and asks the server which of Holdfast's commands it has. If the server is not up, tries for as long as a request
-   * may take; with several servers, until one writes, for up to `writerTimeoutMs`.
+   * Connects, and asks the server which of Holdfast's commands it has. If there is no server, or it is not trusted, that is an UnavailableError
+   * at once, with the address. With several servers, tries until one writes, for up to `writerTimeoutMs`.
    */
   static async open(options: ConnectionOptions = {}): Promise<Connection> {
     const {
@@ -93,9 +93,10 @@ export class Connection implements Asker {
     const deadline = performance.now() + responseTimeoutMs;
     let everReady = false;
     const reconnectStrategy = (retries: number, cause: Error): number | Error => {
-      // What the server refuses, such as a password, it refuses again.
-      const refused = cause instanceof ErrorReply && !cause.message.startsWith('LOADING ');
-      if (!everReady && (refused || performance.now() >= deadline)) return cause;
+      // The first time, a wrong address is an error at once, and so is what the server refuses, such as a password.
+      // A server that loads its data, or a connection that is cut, is another matter.
+      const mayChange = cause instanceof SocketClosedUnexpectedlyError || (cause instanceof ErrorReply && cause.message.startsWith('LOADING '));
+      if (!everReady && (!mayChange || performance.now() >= deadline)) return cause;
       return Math.min(50 * 2 ** Math.min(retries, 10), 1000) * (0.5 + Math.random() / 2);
     };
     const client = makeClient({ ...redisOptions, socket: { reconnectStrategy, ...redisOptions.socket } }, onError);
@@ -118,7 +119,7 @@ export class Connection implements Asker {
       this.#known = plain ? new Set() : await this.#knownCommands(deadline);
     } catch (error) {
       this.#wasClosed = true;
-      this.#own.close();
+      void this.#own.close();
       this.#client?.destroy();
       throw error instanceof ClosedError ? new UnavailableError('the server closed the connection', { cause: error }) : error;
     }
@@ -181,11 +182,11 @@ export class Connection implements Asker {
 
   /**
    * Sends a command that waits at the server for up to `waitMs`, on a connection that it has to itself. The signal ends the
-   * wait, and the connection with it.
+   * wait, and the connection with it. With `giveBack` the connection stays: the server is asked to end the wait, and `giveBack` gets what had come.
    */
-  async askAndWait(words: readonly Word[], waitMs: number, signal?: AbortSignal): Promise<Reply> {
+  async askAndWait(words: readonly Word[], waitMs: number, signal?: AbortSignal, giveBack?: (reply: Reply) => Promise<void>): Promise<Reply> {
     if (this.isClosed) throw new ClosedError('the connection is closed');
-    return this.#own.ask(words, waitMs, signal);
+    return this.#own.ask(words, waitMs, signal, giveBack);
   }
 
   /**
@@ -199,8 +200,8 @@ export class Connection implements Asker {
 
   /** Ends the requests that wait, lets the others be answered, and closes all connections. Later requests are a ClosedError. */
   async close(): Promise<void> {
+    await this.#own.close();
     this.#wasClosed = true;
-    this.#own.close();
     if (this.#client === undefined) return;
     // A client without a server would wait for the answers for ever.
     if (this.#client.isReady) await this.#client.close();
@@ -254,6 +255,14 @@ export class Connection implements Asker {
     }
     const timer = setTimeout(() => client.destroy(), this.responseTimeoutMs).unref();
     client.close().catch(() => {}).finally(() => clearTimeout(timer));
+  }
+
+  /** Ends the wait of a connection that has this number at the server. Whether it has waited. */
+  async #unblock(waiting: Client, id: string): Promise<boolean> {
+    const client = this.#client;
+    // The number would be that of another client.
+    if (!client?.isReady || !this.#target.leadToTheSame(client, waiting)) return false;
+    return flag(await this.#send(client, ['CLIENT', 'UNBLOCK', id], performance.now() + this.responseTimeoutMs));
   }
 
   /** Asks again if the answer is lost: a question changes nothing. */

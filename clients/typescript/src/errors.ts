@@ -162,7 +162,9 @@ export function asHoldfastError(error: unknown): Error {
   if (error instanceof ClientClosedError) return new ClosedError('the connection is closed', { cause: error });
   // An argument that node-redis cannot encode is the caller's mistake.
   if (error instanceof HoldfastError || error instanceof TypeError || error instanceof RangeError) return error;
-  const message = error instanceof Error ? error.message || error.name : String(error);
+  // Node.js tries each address of a name, and says nothing about all of them together.
+  const all = error instanceof AggregateError && error.message === '' ? error.errors.map((each: unknown) => (each instanceof Error ? each.message : String(each))) : [];
+  const message = all.join(', ') || (error instanceof Error ? error.message || error.name : String(error));
   return new UnavailableError(`no answer from the server: ${message}`, { cause: error });
 }
 

@@ -25,7 +25,13 @@ export { Fields, StoredRecord } from './records/fields.js';
 export { Job, LostError } from './records/job.js';
 export type { GroupLimits, GroupState, Limits, Rate, Scope, ScopeLimits } from './records/limits.js';
 export { Queue, type AddOptions } from './records/queue.js';
-export { NoGroupsError, type JobNames, type QueueConfig } from './records/queue-config.js';
+export {
+  IndexDiffersError, OutsideIndexError,
+  /** @deprecated The earlier name of IndexDiffersError. */
+  IndexDiffersError as NoGroupsError,
+  type CreateIndexOptions, type OnDifference,
+} from './records/index-definition.js';
+export type { JobNames, QueueConfig } from './records/queue-config.js';
 export { RecordStore, type Found, type Indexed, type NamedKey, type Outcome, type Swept } from './records/record-store.js';
 export type {
   Claim, Exchange, Filter, IndexDefinition, Lifetime, PutOptions, RangeOptions, ScanOptions, Score, Stamps, Sweep,

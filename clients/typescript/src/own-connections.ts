@@ -1,15 +1,19 @@
 // Connections that one request, or one transaction, has to itself. Knows nothing of what is asked.
 //
 // A request that waits at the server holds up every other one on its connection, so it has one for as long as it lasts. One
-// that is given up takes its connection with it: the server sees the end of it, and gives the client nothing more.
+// that is given up takes its connection with it: the server sees the end of it, and gives the client nothing more. But what one that takes
+// something was given before that would be lost: so its wait is ended, its reply is read, and what it took is given back.
 
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from './client.js';
 import { ClosedError, HoldfastError, ServerError, UnavailableError, asHoldfastError } from './errors.js';
-import { TYPES, type Reply } from './replies.js';
+import { TYPES, text, type Reply } from './replies.js';
 import type { Target } from './target.js';
 import type { Word } from './words.js';
+
+/** Between two tries to end the wait of a command that the server has perhaps not seen yet. */
+const UNBLOCK_PAUSE_MS = 5;
 
 /** The longest that a timer of Node.js can wait; with more it ends at once. */
 export const TIMER_MS_MAX = 2 ** 31 - 1;
@@ -23,9 +27,14 @@ export class OwnConnections {
   /** Connections that are not used: at most as many as were used at a time. */
   readonly #idle: Client[] = [];
   readonly #closed = new AbortController();
+  /** Ends the wait of a client that has this number at the server. Whether it has waited. */
+  readonly #unblock: (waiting: Client, id: string) => Promise<boolean>;
+  /** Requests that have to be ended before the connections are. */
+  readonly #takings = new Set<Promise<unknown>>();
 
-  constructor(target: Target, responseTimeoutMs: number, patienceMs: number) {
+  constructor(target: Target, responseTimeoutMs: number, patienceMs: number, unblock: (waiting: Client, id: string) => Promise<boolean>) {
     this.#target = target;
+    this.#unblock = unblock;
     this.#responseTimeoutMs = responseTimeoutMs;
     this.#patienceMs = patienceMs;
     // Each request that is under way listens.
@@ -34,14 +43,26 @@ export class OwnConnections {
 
   /**
    * Sends a command that waits for so long. If the server is not there, or still reads its data, tries for as long to get the
-   * command to it. A command that was sent is not sent again, unless the server says that it is not the writer.
+   * command to it. A command that was sent is not sent again, unless the server says that it is not the writer. `giveBack` gets the reply of
+   * one that takes something, if the signal comes or the connection is closed before the caller has it.
    */
-  async ask(words: readonly Word[], waitMs: number, signal: AbortSignal | undefined): Promise<Reply> {
+  async ask(words: readonly Word[], waitMs: number, signal: AbortSignal | undefined, giveBack?: GiveBack): Promise<Reply> {
+    const asked = this.#ask(words, waitMs, signal, giveBack);
+    if (giveBack === undefined) return asked;
+    this.#takings.add(asked);
+    try {
+      return await asked;
+    } finally {
+      this.#takings.delete(asked);
+    }
+  }
+
+  async #ask(words: readonly Word[], waitMs: number, signal: AbortSignal | undefined, giveBack: GiveBack | undefined): Promise<Reply> {
     const signals = [this.#closed.signal, ...(signal === undefined ? [] : [signal])];
     const began = performance.now();
     const patienceMs = this.#target.hasSeveral ? Math.max(waitMs, this.#patienceMs) : waitMs;
     for (let tried = 0; ; tried += 1) {
-      const made = await this.#try(words, waitMs, signals);
+      const made = await this.#try(words, waitMs, signals, giveBack);
       if (made.reply !== undefined) return made.reply;
       if (performance.now() - began >= patienceMs) throw made.error;
       await sleep(this.#target.pauseMs(tried));
@@ -67,13 +88,14 @@ export class OwnConnections {
   }
 
   /** Ends all connections, and the requests on them. */
-  close(): void {
+  async close(): Promise<void> {
     this.#closed.abort(new ClosedError('the connection is closed'));
+    if (this.#takings.size > 0) await Promise.allSettled(this.#takings);
     for (const client of this.#idle.splice(0)) client.destroy();
   }
 
   /** The reply, or why the command was not executed if that may change. */
-  async #try(words: readonly Word[], waitMs: number, signals: readonly AbortSignal[]): Promise<Try> {
+  async #try(words: readonly Word[], waitMs: number, signals: readonly AbortSignal[], giveBack: GiveBack | undefined): Promise<Try> {
     let client: Client;
     try {
       client = await this.#take(signals);
@@ -81,7 +103,8 @@ export class OwnConnections {
       return notExecuted(error);
     }
     try {
-      return { reply: await this.#send(client, words, waitMs, signals) };
+      const send = giveBack === undefined ? this.#send(client, words, waitMs, signals) : this.#takeSomething(client, words, waitMs, signals, giveBack);
+      return { reply: await send };
     } catch (error) {
       // One that was sent and got no answer may have been executed: only what the server refused was not.
       if (error instanceof ServerError) return notExecuted(error);
@@ -127,6 +150,45 @@ export class OwnConnections {
       if (error instanceof ServerError) this.#giveBack(client);
       else client.destroy();
       throw error;
+    }
+  }
+
+  /** Like `#send`, for a command that takes something. */
+  async #takeSomething(client: Client, words: readonly Word[], waitMs: number, signals: readonly AbortSignal[], giveBack: GiveBack): Promise<Reply> {
+    // Both are sent before one of them is answered.
+    const id = client.sendCommand<Reply>(['CLIENT', 'ID'], { typeMapping: TYPES }).then(text);
+    const reply = client.sendCommand<Reply>(words, { typeMapping: TYPES });
+    id.catch(() => {});
+    try {
+      const read = await until(reply, waitMs + this.#responseTimeoutMs, signals, () => {});
+      this.#giveBack(client);
+      return read;
+    } catch (failure) {
+      if (signals.some(({ aborted, reason }) => aborted && reason === failure)) {
+        await this.#end(client, id, reply, giveBack);
+        throw failure;
+      }
+      const error = this.#target.refusal(failure);
+      if (error instanceof HoldfastError && error.isTemporary) this.#target.forget(client);
+      if (error instanceof ServerError) this.#giveBack(client);
+      else client.destroy();
+      throw error;
+    }
+  }
+
+  /** Ends a wait whose caller does not want the reply any more, and gives back what had come. If that fails, the connection ends. */
+  async #end(client: Client, id: Promise<string>, reply: Promise<Reply>, giveBack: GiveBack): Promise<void> {
+    try {
+      const read = until(reply, this.#responseTimeoutMs, [], () => {});
+      let isAnswered = false;
+      read.then(() => { isAnswered = true; }, () => { isAnswered = true; });
+      const number = await Promise.race([id, read.then(() => '')]);
+      // The server may not have seen the command yet.
+      while (!isAnswered && !(await this.#unblock(client, number))) await sleep(UNBLOCK_PAUSE_MS);
+      await giveBack(await read);
+      this.#giveBack(client);
+    } catch {
+      client.destroy(); // what it may have taken comes again when its lease ends
     }
   }
 
@@ -190,6 +252,9 @@ export class HeldConnection {
     this.#client.destroy();
   }
 }
+
+/** Gets the reply of a command that takes something, in the place of a caller that does not want it any more. */
+type GiveBack = (reply: Reply) => Promise<void>;
 
 type Try = { reply: Reply } | { reply?: undefined; error: HoldfastError };
 

@@ -26,6 +26,8 @@ export interface Target {
   isCurrent(client: Client): Promise<boolean>;
   /** The client was lost, or its server has said that it follows another one. */
   forget(client: Client): void;
+  /** Whether two clients are those of one server. */
+  leadToTheSame(one: Client, other: Client): boolean;
   /** An error of a server. What a follower refuses can be asked of the writer. */
   refusal(error: unknown): unknown;
   /** How long to wait before the next try, after so many. */
@@ -50,6 +52,10 @@ export class OneServer implements Target {
   }
 
   forget(): void {}
+
+  leadToTheSame(): boolean {
+    return true;
+  }
 
   refusal(error: unknown): unknown {
     return error;
@@ -106,6 +112,10 @@ export class Writer implements Target {
     if (this.#clients.get(client)?.epoch !== this.#epoch) return;
     this.#epoch += 1;
     this.#address = undefined;
+  }
+
+  leadToTheSame(one: Client, other: Client): boolean {
+    return this.#clients.get(one)?.epoch === this.#clients.get(other)?.epoch;
   }
 
   refusal(error: unknown): unknown {

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -52,29 +52,35 @@ test('there are examples', () => {
   for (const name of ['clients/typescript/README.md', 'docs/jobs.md']) assert.ok(names.includes(name), name);
 });
 
+// Inside the package, so that `holdfast-client` is the package itself.
+const folder = join(root, 'dist/documents');
+const run = promisify(execFile);
+
+/** Where a block of a document is, without the ending. */
+const placeOf = (name: string, block: number) => join(name.replaceAll(/\W/g, '_'), `block${block}`);
+
+test('the examples compile', async () => {
+  rmSync(folder, { recursive: true, force: true });
+  const files = documents.flatMap(({ name, blocks }) => blocks.map(({ code, isTypeScript }, i) => ({ path: `${placeOf(name, i)}.${isTypeScript ? 'ts' : 'js'}`, code })));
+  for (const { path, code } of files) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), code);
+  }
+  const options = { rootDir: '../..', outDir: 'out', declaration: false, sourceMap: false, allowJs: true, moduleDetection: 'force' };
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ extends: '../../tsconfig.json', compilerOptions: options, files: files.map(({ path }) => path), include: [] }));
+  const tsc = join(root, 'node_modules/typescript/bin/tsc');
+  await run(process.execPath, [tsc, '--project', folder]).catch((error: { stdout?: string }) => assert.fail(error.stdout ?? String(error)));
+});
+
 for (const { name, blocks } of documents) {
-  // Inside the package, so that `holdfast-client` is the package itself.
-  const folder = join(root, 'dist/documents', name.replaceAll(/\W/g, '_'));
-  const run = promisify(execFile);
   // FLUSHALL would leave the indexes of other documents.
   const server = await Server.start();
   const skip = await server.lacks('hcas', 'claim', 'cell.fork', 'run.append', 'reg.restore', 'session.call');
 
-  test(`the examples of ${name} compile`, async () => {
-    rmSync(folder, { recursive: true, force: true });
-    mkdirSync(folder, { recursive: true });
-    const files = blocks.map(({ isTypeScript }, i) => `block${i}.${isTypeScript ? 'ts' : 'js'}`);
-    files.forEach((file, i) => writeFileSync(join(folder, file), blocks[i]?.code ?? ''));
-    const options = { rootDir: '../../..', outDir: 'out', declaration: false, sourceMap: false, allowJs: true };
-    writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ extends: '../../../tsconfig.json', compilerOptions: options, files, include: [] }));
-    const tsc = join(root, 'node_modules/typescript/bin/tsc');
-    await run(process.execPath, [tsc, '--project', folder]).catch((error: { stdout?: string }) => assert.fail(error.stdout ?? String(error)));
-  });
-
   test(`the examples of ${name} run`, { skip }, async () => {
     for (const [i, { line, notRun }] of blocks.entries()) {
       if (notRun !== undefined) continue;
-      const program = join(folder, 'out', relative(root, folder), `block${i}.js`);
+      const program = join(folder, 'out', relative(root, folder), `${placeOf(name, i)}.js`);
       const env = { ...process.env, HOLDFAST_TEST_PORT: `${server.port}` };
       await run(process.execPath, ['--require', redirect, program], { env, timeout: 30_000 })
         .catch((error: { stdout?: string; stderr?: string }) => assert.fail(`${name}:${line}\n${error.stdout}${error.stderr}`));

@@ -278,7 +278,7 @@ for (const RESP of [2, 3] as const) {
       await queue.limit('each', { held: 1 });
       await add('acme', 1, 2);
       const worker = new Queue(records, { indexes: ['due'] });
-      await worker.createIndex('due', 'job:');
+      assert.equal(await worker.createIndex('due', 'job:', { onDifference: 'keep' }), false);
       const job = await worker.next('w', 0);
       assert.equal(await worker.next('w', 0), null);
       await job?.complete();
@@ -300,33 +300,21 @@ for (const RESP of [2, 3] as const) {
     });
 
     test('an index that is there has to keep the groups', async () => {
-      await queue.createIndex('due', 'job:'); // again
+      assert.equal(await queue.createIndex('due', 'job:'), false);
       const only = { field: 'state', values: ['pending', 'running'] };
       const held = { field: 'state', values: ['running'] };
       const wrong: Partial<IndexDefinition>[] = [
         {}, { group: 'tenant' }, { held }, { group: 'customer', held }, { group: 'tenant', held: { field: 'state', values: ['pending'] } },
-        { group: 'tenant', held: { field: 's', values: ['running'] } },
+        { group: 'tenant', held: { field: 's', values: ['running'] } }, { group: 'tenant', held: { field: 'state', values: ['resting', 'running'] } },
       ];
       for (const [i, groupsOf] of wrong.entries()) {
         assert.equal(await records.createIndex(`wrong-${i}`, { prefixes: ['x:'], field: 'run_at', only, ...groupsOf }), true);
         await assert.rejects(queue.createIndex(`wrong-${i}`, 'x:'), (error) => {
           assert.ok(error instanceof NoGroupsError);
-          assert.match(error.message, new RegExp(`an index wrong-${i} already, .* GROUP tenant HELD state 1 running`));
+          assert.match(error.message, new RegExp(`an index wrong-${i} already, .*(GROUP|HELD) is `));
           return true;
         });
       }
-      const right = { group: 'tenant', held: { field: 'state', values: ['resting', 'running'] } };
-      await records.createIndex('right', { prefixes: ['x:'], field: 'run_at', only, ...right });
-      await queue.createIndex('right', 'x:');
-      const { group, heldField, heldValues } = await records.indexGroups('due');
-      assert.deepEqual([group, heldField, ...heldValues].map(String), ['tenant', 'state', 'running']);
-    });
-
-    test('a queue without groups makes the index that it made', async () => {
-      const plain = new Queue(records, { indexes: ['plain'] });
-      await plain.createIndex('plain', 'plain:');
-      const { group, heldField, heldValues } = await records.indexGroups('plain');
-      assert.deepEqual([group, heldField, heldValues], [undefined, undefined, []]);
     });
 
     test('what the server refuses reaches the caller', async () => {

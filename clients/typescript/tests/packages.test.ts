@@ -1,4 +1,4 @@
-// Every name that docs/packages.md gives for TypeScript exists: classes and their members at run time, interfaces for the compiler.
+// Every name that docs/packages.md gives for TypeScript exists: classes and their members at run time, interfaces and fields for the compiler.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -35,8 +35,8 @@ function missing(name: string): string | undefined {
 }
 
 const names = namesOf(readFileSync(join(root, '../../docs/packages.md'), 'utf8'));
-/** Names without a member may be interfaces. */
-const interfaces = names.filter((name) => !name.includes('.') && missing(name) !== undefined);
+/** Types, and the fields of types, which the compiler knows alone. */
+const typed = names.filter((name) => !((name.split('.')[0] ?? '') in api));
 
 test('the table is read', () => {
   assert.ok(names.length > 100, `${names.length}`);
@@ -46,23 +46,28 @@ test('the table is read', () => {
 });
 
 test('every member exists', () => {
-  assert.deepEqual(names.filter((name) => !interfaces.includes(name)).map(missing).filter((why) => why !== undefined), []);
+  assert.deepEqual(names.filter((name) => !typed.includes(name)).map(missing).filter((why) => why !== undefined), []);
 });
 
-/** Whether the compiler finds these types in the package, of which this is the inside. */
+/** Whether the compiler finds these types, and fields of types, in the package, of which this is the inside. */
 async function compiles(types: readonly string[]): Promise<boolean> {
   const folder = join(root, 'dist/names');
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
-  writeFileSync(join(folder, 'names.ts'), `export type { ${types.join(', ')} } from 'holdfast-client';\n`);
+  const owners = [...new Set(types.map((name) => name.split('.')[0]))];
+  const fields = types.map((name) => name.split('.')).filter(([, field]) => field !== undefined);
+  const uses = fields.map(([owner, field], i) => `export type T${i} = ${owner}['${field}'];\n`);
+  const imports = `import type { ${owners.join(', ')} } from 'holdfast-client';\nexport type { ${owners.join(', ')} };\n`;
+  writeFileSync(join(folder, 'names.ts'), imports + uses.join(''));
   const options = { noEmit: true, rootDir: '../..' };
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ extends: '../../tsconfig.json', compilerOptions: options, files: ['names.ts'], include: [] }));
   const tsc = join(root, 'node_modules/typescript/bin/tsc');
   return promisify(execFile)(process.execPath, [tsc, '--project', folder]).then(() => true, () => false);
 }
 
-test('every interface exists', async () => {
-  assert.deepEqual(interfaces, ['StateBackend']);
-  assert.equal(await compiles(interfaces), true);
-  assert.equal(await compiles([...interfaces, 'NoSuchInterface']), false);
+test('every interface and every field exists', async () => {
+  for (const name of ['StateBackend', 'Exchange.expected', 'OnDifference']) assert.ok(typed.includes(name), name);
+  assert.equal(await compiles(typed), true);
+  assert.equal(await compiles([...typed, 'NoSuchInterface']), false);
+  assert.equal(await compiles([...typed, 'Exchange.nothing']), false);
 });

@@ -72,7 +72,7 @@ for (const { name, server, plain } of servers) {
         for (const request of [
           () => records.put('string', { a: 1 }), () => records.put('string', { a: null, b: 1 }), () => records.get('string'),
           () => records.getField('string', 'a'), () => records.setField('string', 'a', 1), () => records.compareAndSwap('string', 'a', '1', '2'),
-          () => records.exchange('string', { set: { a: 1 } }), () => records.exchange('string', { if: { a: 1 }, set: { a: 2 } }),
+          () => records.exchange('string', { set: { a: 1 } }), () => records.exchange('string', { expected: { a: 1 }, set: { a: 2 } }),
         ]) await assert.rejects(request(), (error) => error instanceof WrongTypeError && error.code === 'WRONGTYPE');
         assert.equal(await connection.client.get('string'), 'x');
         await assert.rejects(records.put('r', {}), RangeError);
@@ -96,27 +96,27 @@ for (const { name, server, plain } of servers) {
         const create = { absent: ['state'], set: { state: 'pending', note: 'x' }, stamp: { at: 0 } };
         assert.deepEqual([(await records.exchange('r', create)).applied, (await records.exchange('r', create)).applied], [true, false]);
         assert.ok(((await records.get('r'))?.integer('at') ?? 0) > 1_700_000_000_000);
-        const move = { if: { state: 'pending', note: 'x' }, set: { state: 'running', at: null }, remove: ['note'], lifetime: { ms: 60_000 } };
+        const move = { expected: { state: 'pending', note: 'x' }, set: { state: 'running', at: null }, remove: ['note'], lifetime: { ms: 60_000 } };
         const moved = await records.exchange('r', move);
         assert.equal(moved.applied, true);
         assert.deepEqual(moved.current.toObject(), { state: 'running' });
         const record = await records.get('r');
         assert.deepEqual(record?.toObject(), { state: 'running' });
         assert.ok((record?.ttlMs ?? 0) > 50_000);
-        const refused = await records.exchange('r', { if: { none: 1, state: 'pending' }, set: { state: 'lost' }, lifetime: 'persist' });
+        const refused = await records.exchange('r', { expected: { none: 1, state: 'pending' }, set: { state: 'lost' }, lifetime: 'persist' });
         assert.equal(refused.applied, false);
         assert.deepEqual(refused.current.toObject(), { state: 'running' });
         assert.ok(((await records.get('r'))?.ttlMs ?? 0) > 50_000);
-        assert.equal((await records.exchange('r', { if: { state: everyByte } })).applied, false);
+        assert.equal((await records.exchange('r', { expected: { state: everyByte } })).applied, false);
         assert.equal((await records.exchange('r', { set: { state: everyByte }, lifetime: 'persist' })).applied, true);
-        assert.equal((await records.exchange('r', { if: { state: everyByte }, lifetime: { untilMs: 4_102_444_800_000 } })).applied, true);
+        assert.equal((await records.exchange('r', { expected: { state: everyByte }, lifetime: { untilMs: 4_102_444_800_000 } })).applied, true);
         assert.equal(await connection.client.pExpireTime('r'), 4_102_444_800_000);
         assert.equal((await records.exchange('r', { remove: ['state'] })).applied, true);
         assert.equal(await records.get('r'), null);
 
         await records.put('race', { state: 'pending' });
         const won = await Promise.all(range(20, (i) =>
-          records.exchange('race', { if: { state: 'pending' }, set: { state: 'running', worker: `w-${i}` } })));
+          records.exchange('race', { expected: { state: 'pending' }, set: { state: 'running', worker: `w-${i}` } })));
         assert.equal(won.filter(({ applied }) => applied).length, 1);
         assert.equal((await records.get('race'))?.text('worker'), `w-${won.findIndex(({ applied }) => applied)}`);
       });

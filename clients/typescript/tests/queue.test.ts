@@ -28,7 +28,7 @@ for (const RESP of [2, 3] as const) {
 
     /** Ends the lease of a job. */
     const expire = async (key: string) => {
-      assert.equal((await records.exchange(key, { if: { state: 'running' }, stamp: { run_at: -1 } })).applied, true);
+      assert.equal((await records.exchange(key, { expected: { state: 'running' }, stamp: { run_at: -1 } })).applied, true);
     };
 
     async function claim(worker: string): Promise<Job> {
@@ -92,10 +92,10 @@ for (const RESP of [2, 3] as const) {
     test("an update's own conditions are no loss", async () => {
       await queue.add('job:1', { step: 1 });
       const job = await claim('w');
-      const outcome = await job.update({ if: { step: 2 }, set: { step: 3 } });
+      const outcome = await job.update({ expected: { step: 2 }, set: { step: 3 } });
       assert.equal(outcome.applied, false);
       assert.equal(outcome.current.text('step'), '1');
-      assert.equal((await job.update({ if: { step: 1 }, set: { step: 2 } })).applied, true);
+      assert.equal((await job.update({ expected: { step: 1 }, set: { step: 2 } })).applied, true);
     });
 
     test('a job is given back, then becomes a dead letter', async () => {

@@ -122,7 +122,7 @@ for (const RESP of [2, 3] as const) {
       assert.equal(again.applied, false);
 
       const moved = await records.exchange('r', {
-        if: { state: 'pending' }, set: { state: 'running' }, remove: ['note'], lifetime: { ms: 60_000 },
+        expected: { state: 'pending' }, set: { state: 'running' }, remove: ['note'], lifetime: { ms: 60_000 },
       });
       assert.equal(moved.applied, true);
       assert.deepEqual(moved.current.toObject(), { state: 'running' });
@@ -130,7 +130,7 @@ for (const RESP of [2, 3] as const) {
       await records.exchange('r', { lifetime: 'persist' });
       assert.equal(await connection.client.pTTL('r'), -1);
 
-      const refused = await records.exchange('r', { if: { state: 'pending', none: 1 }, set: { state: 'lost' } });
+      const refused = await records.exchange('r', { expected: { state: 'pending', none: 1 }, set: { state: 'lost' } });
       assert.equal(refused.applied, false);
       assert.deepEqual(refused.current.toObject(), { state: 'running' });
 
@@ -141,7 +141,7 @@ for (const RESP of [2, 3] as const) {
       await records.put('t', { IF: '0' });
       assert.equal((await records.exchange('t', {})).applied, true);
       assert.deepEqual((await records.get('t'))?.toObject(), { IF: '0' });
-      assert.equal((await records.exchange('t', { if: { IF: 0 }, set: { IF: null, a: 1 } })).applied, true);
+      assert.equal((await records.exchange('t', { expected: { IF: 0 }, set: { IF: null, a: 1 } })).applied, true);
       assert.deepEqual((await records.get('t'))?.toObject(), { a: '1' });
       await assert.rejects(records.put('t', {}), RangeError);
       assert.deepEqual((await records.get('s'))?.toObject(), { state: 'y' });

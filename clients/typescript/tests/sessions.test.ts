@@ -105,7 +105,7 @@ for (const RESP of [2, 3] as const) {
     test('a session stands in for a connection', async () => {
       const session = await sessions.open();
       await session.records.put('r', { a: 1 });
-      assert.equal((await session.records.exchange('r', { if: { a: 1 }, set: { a: 2 } })).applied, true);
+      assert.equal((await session.records.exchange('r', { expected: { a: 1 }, set: { a: 2 } })).applied, true);
       assert.equal(await new ExactlyOnceState(session, 's/', codec.text).put('k', 'v', 1), 'applied');
       assert.deepEqual((await new RecordStore(connection).get('r'))?.toObject(), { a: '2' });
       assert.equal(session.nextRequestId, 4);

@@ -50,7 +50,7 @@ for (const RESP of [2, 3] as const) {
         await txn.records.put('record', { state: 'new', step: 1, gone: 'x' });
         await txn.records.setFields('record', { gone: null });
         assert.deepEqual((await txn.records.get('record'))?.toObject(), { state: 'new', step: '1' });
-        assert.equal((await txn.records.exchange('record', { if: { step: 1 }, set: { step: 2 } })).applied, true);
+        assert.equal((await txn.records.exchange('record', { expected: { step: 1 }, set: { step: 2 } })).applied, true);
         assert.equal(await txn.records.compareAndSwap('record', 'state', 'new', 'old'), true);
         assert.deepEqual(await txn.cell('cell').cas(0, 'x'), { applied: true, version: 1 });
         assert.equal(await txn.cell('number', codec.integer).set(5), 1);

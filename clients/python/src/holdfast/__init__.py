@@ -27,7 +27,8 @@ from .errors import (
 )
 from .fields import Fields, Record
 from .filters import Filter
-from .jobs import JobNames, LostError, NoGroupsError, QueueConfig
+from .indexes import IndexDiffersError, OnDifference, OutsideIndexError
+from .jobs import JobNames, LostError, QueueConfig
 from .limits import Group, GroupLimits, GroupState, Limits, NoLimit, Rate, Scope
 from .nodes import Output
 from .records import (
@@ -77,12 +78,15 @@ from .sync.store import Store
 from .sync.transaction import ReadTransaction, Transaction
 from .words import Changes, Key, Value, Values
 
+#: The earlier name.
+NoGroupsError = IndexDiffersError
+
 __all__ = [
     "AppendResult", "Appended", "Applied", "Behind", "Branch", "Cell", "Changes", "Claim", "ClosedError", "Codec", "Condition",
     "ConflictError", "Done", "Duplicate", "Event", "EvictedError", "ExactlyOnceState", "Exchange", "Fate", "Fields", "Filter",
-    "Found", "Group", "GroupLimits", "GroupState", "HoldfastError", "IndexDefinition", "Indexed", "Job", "JobNames", "Key",
+    "Found", "Group", "GroupLimits", "GroupState", "HoldfastError", "IndexDefinition", "IndexDiffersError", "Indexed", "Job", "JobNames", "Key",
     "Lag", "Lifetime", "Limits", "LostError", "MemoryState", "MismatchError", "NeedsHoldfastError", "NewEvent", "NoGroupsError",
-    "NoLimit", "NoSessionError", "NoWriterError", "NotWriterError", "Outcome", "Output", "PendingRequest", "PreparedRequest",
+    "NoLimit", "NoSessionError", "NoWriterError", "NotWriterError", "OnDifference", "Outcome", "Output", "OutsideIndexError", "PendingRequest", "PreparedRequest",
     "PushedRequest", "Queue", "QueueConfig", "Rate", "ReadTransaction", "Record", "Refused", "ReplyError", "Restored",
     "RetriedRequest", "Retries", "RetryableRequest", "Run", "RunInfo", "RunSnapshot", "RunStatus", "Scope", "Score",
     "ServerError", "Session", "SessionInfo", "SessionLostError", "Sessions", "Stamps", "StateBackend", "StateVersion",

@@ -3,11 +3,13 @@ written, refuses to know how the writes are sent."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from .errors import HoldfastError
 from .fields import Fields
-from .records import Claim, Exchange, Fate, IndexDefinition, IndexGroups, Lifetime, Outcome, UpTo
-from .words import Changes, Key, Value, whole, word
+from .records import Claim, Exchange, Fate, IndexDefinition, Indexed, Lifetime, Outcome, UpTo, exchange
+from .request import Request
+from .words import Changes, Key, Value, Values, whole, word
 
 #: The name of a group has at most so many bytes: a job with a longer one would be in no index, and never claimed.
 GROUP_BYTES_MAX = 1024
@@ -54,14 +56,6 @@ class QueueConfig:
         index = IndexDefinition(prefixes=[prefix], field=names.run_at, only=(names.state, [names.pending, names.running]))
         return index if self.group_by is None else replace(index, group=self.group_by, held=(names.state, [names.running]))
 
-    def check_groups(self, index: str, there: IndexGroups) -> None:
-        """That an index that was there already keeps the groups of this queue."""
-        state, running = word(self.names.state), word(self.names.running)
-        if self.group_by is None or (there.group == word(self.group_by) and there.held_field == state and running in there.held_values):
-            return
-        missing = f"GROUP {self.group_by} HELD {self.names.state} 1 {self.names.running}"
-        raise NoGroupsError(f"there is an index {index} already, and it was created without {missing}: drop it, or choose another name")
-
     def only_index(self) -> str:
         """The index of a queue that has one: limits are those of one index."""
         if len(self.indexes) != 1:
@@ -81,6 +75,20 @@ class QueueConfig:
         changes = {names.state: names.running, names.worker: worker, names.run_at: f"NOW+{lease}"}
         return Claim(indexes=self.indexes, max="NOW", set=changes, counter=names.attempt, up_to=up_to)
 
+    def give_back(self, claimed: Sequence[Indexed]) -> list[Request[Any]]:
+        """The requests that leave claimed jobs as they were, in the place of a worker that was cancelled before it got them. The attempt does
+        not count: no handler has seen it. So each is sent once. A second one could meet the same attempt of the next worker."""
+        return [exchange(job.key, given_back) for job in claimed if (given_back := self._given_back(job)) is not None]
+
+    def _given_back(self, job: Indexed) -> Exchange | None:
+        names, token = self.names, job.fields.integer(self.names.attempt)
+        if token is None:
+            return None
+        score = int(job.score) if job.score.is_integer() else job.score
+        before: Changes = {names.attempt: token - 1 if token > 1 else None, names.worker: None}
+        held: Values = {names.attempt: token, names.state: names.running}
+        return Exchange(expected=held, set={names.state: names.pending, names.run_at: score, **before})
+
     def with_token(self, claim: Claim) -> Claim:
         """The claim with the attempt among its fields."""
         if claim.fields is None:
@@ -93,10 +101,6 @@ class QueueConfig:
         if len(word(group)) > GROUP_BYTES_MAX:
             raise ValueError(f"the name of a group has at most {GROUP_BYTES_MAX} bytes, and this one has {len(word(group))}")
         return self.group_by
-
-
-class NoGroupsError(HoldfastError):
-    """An index that was there already does not keep the groups that the queue is to have. Nothing was changed."""
 
 
 class LostError(HoldfastError):

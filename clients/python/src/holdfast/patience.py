@@ -7,6 +7,9 @@ import time
 #: Between two tries to reach a server that is away or reads its data.
 PAUSE_S = 0.05
 
+#: Between two tries to end the wait of a request that the server has perhaps not seen yet.
+UNBLOCK_PAUSE_S = 0.005
+
 #: How long one server of several may take to tell its role.
 ROLE_S = 2.0
 #: How often a server that writes is asked whether it still does, by a program that asks it for something. A write finds out at once.
@@ -27,6 +30,10 @@ class Deadline:
 
     def has_passed(self) -> bool:
         return time.monotonic() >= self._at
+
+    def left_ms(self) -> int:
+        """How long it is until then; at least 1."""
+        return max(1, round((self._at - time.monotonic()) * 1000))
 
 
 def pause_after_conflict_s(tried: int) -> float:

@@ -9,7 +9,7 @@ from . import plain
 from .errors import ReplyError
 from .fields import Fields, Record, read_fields, read_ttl
 from .filters import Filter
-from .replies import Reply, double, flag, items, name, named, ok, optional, raw, row, text
+from .replies import Reply, double, flag, items, name, ok, optional, raw, row, text
 from .request import Request
 from .words import Changes, Key, Value, Values, Word, counted_list, counted_values, flat, key_word, whole, word
 
@@ -122,15 +122,6 @@ class IndexDefinition:
     group: str | None = None
     #: Which records are held, being worked on: what the limit `held` counts.
     held: Condition | None = None
-
-
-@dataclass(frozen=True)
-class IndexGroups:
-    """What an index knows of groups: their field, and the field and the values of records that are held."""
-
-    group: bytes | None
-    held_field: bytes | None
-    held_values: Sequence[bytes]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -290,17 +281,6 @@ def create_index(index_name: str, index: IndexDefinition) -> Request[Reply]:
     if index.held is not None:
         words += [b"HELD", *_condition(index.held)]
     return Request(words, lambda reply: reply)
-
-
-def index_groups(index_name: str) -> Request[IndexGroups]:
-    """By which field an index keeps records apart, and which are held."""
-
-    def read(reply: Reply) -> IndexGroups:
-        info = named(reply)
-        held = optional(info.get("held"), lambda held: [raw(each) for each in items(held)]) or []
-        return IndexGroups(optional(info.get("group"), raw), held[0] if held else None, held[1:])
-
-    return Request([b"IDX.INFO", word(index_name)], read)
 
 
 def drop_index(index_name: str) -> Request[bool]:

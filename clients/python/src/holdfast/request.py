@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from .errors import NeedsHoldfastError
 from .replies import Reply
@@ -21,6 +21,9 @@ class Request(Generic[T]):
     plain: Sequence[Word] | None = None
     #: Has no meaning on a plain Redis, although that may know the command.
     is_holdfast_only: bool = False
+    #: Of a request that takes something: the requests that give back what it took, if its caller is cancelled before it gets the reply.
+    #: None of them is sent twice.
+    give_back: "Callable[[T], Sequence[Request[Any]]] | None" = None
 
     def on_plain_redis(self) -> "Request[T]":
         """The request as a plain Redis takes it."""

@@ -6,7 +6,7 @@ import { entries, type Changes, type Value } from '../words.js';
 import { Fields } from './fields.js';
 import type { JobNames } from './queue-config.js';
 import type { Indexed, Outcome, RecordStore, Swept } from './record-store.js';
-import type { Exchange, Lifetime } from './requests.js';
+import { expectedOf, type Exchange, type Lifetime } from './requests.js';
 
 /** The job is not this worker's any more: its lease has ended, or it was ended by another. Nothing was changed: stop. */
 export class LostError extends HoldfastError {
@@ -98,7 +98,8 @@ export class Job {
   async update(exchange: Exchange): Promise<Outcome> {
     const { names } = this.#config;
     const hold = new Map([[names.attempt, this.token.toString()], [names.state, names.running]]);
-    const held = { ...exchange, if: merged<Value>(exchange.if ?? {}, hold) };
+    const { if: _, ...others } = exchange;
+    const held = { ...others, expected: merged<Value>(expectedOf(exchange), hold) };
     const outcome = await this.#store.exchange(this.rawKey, held);
     const now = [...hold.keys()].map((name) => [name, outcome.current.bytes(name)] as const);
     if (outcome.applied || now.every(([name, value]) => value?.toString() === hold.get(name))) return outcome;

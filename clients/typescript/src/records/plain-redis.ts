@@ -3,7 +3,7 @@
 
 import { list, text, type Reply } from '../replies.js';
 import { countedList, countedValues, splitChanges, word, type Changes, type Key, type Value, type Word } from '../words.js';
-import { lifetimeWords, stampWords, type Exchange, type PutOptions } from './requests.js';
+import { expectedOf, lifetimeWords, stampWords, type Exchange, type PutOptions } from './requests.js';
 
 /** The fields and the time to live of a record as they are at one instant: on Holdfast too, in sessions and in transactions. */
 const GET = `local fields = redis.pcall('HGETALL', KEYS[1])
@@ -89,7 +89,9 @@ export function exchangeWords(key: Key, exchange: Exchange): Word[] {
   return changeWords(key, exchange, false);
 }
 
-function changeWords(key: Key, { if: expected = {}, absent = [], set: changes = {}, stamp = {}, remove = [], lifetime }: Exchange, replace: boolean): Word[] {
+function changeWords(key: Key, exchange: Exchange, replace: boolean): Word[] {
+  const { absent = [], set: changes = {}, stamp = {}, remove = [], lifetime } = exchange;
+  const expected = expectedOf(exchange);
   const { set, remove: removed } = splitChanges(changes);
   const [how = '0', time = '0'] = lifetime === undefined ? [] : lifetimeWords(lifetime);
   const lists = [

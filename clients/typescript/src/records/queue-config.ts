@@ -1,6 +1,5 @@
 // Where the jobs of a queue are, and what their fields and states are called. Knows no store.
 
-import { HoldfastError } from '../errors.js';
 import type { Lifetime } from './requests.js';
 
 export interface QueueConfig {
@@ -19,13 +18,6 @@ export interface QueueConfig {
    * Without it the queue has no groups. Workers need not know it.
    */
   readonly groupBy?: string;
-}
-
-/** An index that was there already does not keep the groups that the queue is to have. Nothing was changed. */
-export class NoGroupsError extends HoldfastError {
-  static {
-    this.prototype.name = 'NoGroupsError';
-  }
 }
 
 /** The names of a job's fields, which may have any others beside them, and of its states. */

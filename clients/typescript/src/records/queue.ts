@@ -1,10 +1,12 @@
 // A queue of jobs: how they are added, and the claims that workers make.
 
+import { ServerError } from '../errors.js';
 import { whole, word, type Changes, type Key, type Value } from '../words.js';
+import { OutsideIndexError, isDropped, type CreateIndexOptions } from './index-definition.js';
 import { Job, merged, type JobConfig } from './job.js';
 import type { GroupState, Limits, Scope, ScopeLimits } from './limits.js';
-import { DEFAULT_NAMES, NoGroupsError, type QueueConfig } from './queue-config.js';
-import type { RecordStore } from './record-store.js';
+import { DEFAULT_NAMES, type QueueConfig } from './queue-config.js';
+import type { Indexed, RecordStore } from './record-store.js';
 import type { Claim } from './requests.js';
 
 /** The name of a group has at most so many bytes: a job with a longer one would be in no index, and never claimed. */
@@ -28,6 +30,8 @@ export class Queue {
   readonly #indexes: readonly string[];
   readonly #leaseMs: number;
   readonly #groupBy: string | undefined;
+  /** The prefixes of its indexes, as far as they were asked for. */
+  #prefixes: readonly Buffer[] = [];
 
   constructor(store: RecordStore, config: QueueConfig) {
     this.#store = store;
@@ -42,43 +46,41 @@ export class Queue {
   }
 
   /**
-   * Makes an index over the open jobs whose keys begin so. If there is an index of that name, it is left as it is; a queue with groups
-   * needs one that keeps them, and any other is a NoGroupsError.
+   * Makes an index over the open jobs whose keys begin so. Returns false if there is one of that name with this definition. One with another
+   * definition is an IndexDiffersError; `onDifference: 'keep'` leaves it as it is, and `'replace'` puts the new one in its place, while
+   * workers go on.
    */
-  async createIndex(index: string, prefix: string): Promise<void> {
+  async createIndex(index: string, prefix: string, options: CreateIndexOptions = {}): Promise<boolean> {
     const { names } = this.#config;
     const group = this.#groupBy;
     const only = { field: names.state, values: [names.pending, names.running] };
-    const definition = { prefixes: [prefix], field: names.runAt, only };
-    if (group === undefined) {
-      await this.#store.createIndex(index, definition);
-      return;
-    }
     const held = { field: names.state, values: [names.running] };
-    if (await this.#store.createIndex(index, { ...definition, group, held })) return;
-    const there = await this.#store.indexGroups(index);
-    const isHeld = (value: string) => there.heldValues.some((each) => each.equals(Buffer.from(value)));
-    if (there.group?.equals(Buffer.from(group)) === true && there.heldField?.equals(Buffer.from(names.state)) === true && isHeld(names.running)) return;
-    const missing = `GROUP ${group} HELD ${names.state} 1 ${names.running}`;
-    throw new NoGroupsError(`there is an index ${index} already, and it was created without ${missing}: drop it, or choose another name`);
+    const definition = { prefixes: [prefix], field: names.runAt, only, ...(group === undefined ? {} : { group, held }) };
+    this.#prefixes = [];
+    return this.#store.createIndex(index, definition, options);
   }
 
   /**
    * Adds a job, to be claimed when a delay has passed. Whether it is new: one that is there is left alone, so this may be
-   * repeated. Give its key the prefix of the index that should have it. A number is the delay in milliseconds; options have more.
+   * repeated. A key without the prefix of one of the queue's indexes is an OutsideIndexError. A number is the delay in milliseconds; options have more.
    */
   async add(key: Key, values: Changes, delayOrOptions: number | AddOptions = 0): Promise<boolean> {
     const { names } = this.#config;
     const { delayMs = 0, group }: AddOptions = typeof delayOrOptions === 'number' ? { delayMs: delayOrOptions } : delayOrOptions;
+    const groupFields = this.#groupFields(group);
+    await this.#checkPrefix(Buffer.from(word(key)));
     const { applied } = await this.#store.exchange(key, {
       absent: [names.state],
-      set: merged<Value | null>(values, new Map([...this.#groupFields(group), [names.state, names.pending]])),
+      set: merged<Value | null>(values, new Map([...groupFields, [names.state, names.pending]])),
       stamp: { [names.runAt]: delayMs },
     });
     return applied;
   }
 
-  /** The next job that is due, most urgent index first, then by time. Waits so long if there is none; 0 does not wait. */
+  /**
+   * The next job that is due, most urgent index first, then by time. Waits so long if there is none; 0 does not wait. The signal ends the wait:
+   * what had come is given back, as if it had not been claimed.
+   */
   async next(worker: string, waitMs: number, signal?: AbortSignal): Promise<Job | null> {
     const [job = null] = await this.claim({ ...this.request(worker), block: waitMs, signal });
     return job;
@@ -100,7 +102,7 @@ export class Queue {
   async claim(request: Claim): Promise<Job[]> {
     const { attempt } = this.#config.names;
     const wanted = request.fields === undefined ? request : { ...request, fields: [...new Set([...request.fields, attempt])] };
-    const claimed = await this.#store.claim(wanted);
+    const claimed = await this.#claim(wanted);
     return claimed.flatMap((record) => {
       const token = record.fields.integer(attempt);
       // One without the counter has expired in the step in which it was claimed.
@@ -130,6 +132,51 @@ export class Queue {
   /** The groups of the queue, page by page: how many jobs are open and how many run, and which limits apply. */
   async *groups(): AsyncGenerator<GroupState, void, undefined> {
     yield* this.#store.groups(this.#onlyIndex());
+  }
+
+  async #claim(request: Claim): Promise<Indexed[]> {
+    const { block = 0 } = request;
+    const end = performance.now() + block;
+    for (let left = block; ; left = Math.max(1, Math.round(end - performance.now()))) {
+      try {
+        return await this.#store.claimOrGiveBack({ ...request, block: left }, (claimed) => this.#giveBack(claimed));
+      } catch (error) {
+        // One that was replaced is there. If it is not, the next claim says so.
+        if (!isDropped(error)) throw error;
+      }
+    }
+  }
+
+  /**
+   * Leaves claimed jobs as they were. The attempt does not count: no handler has seen it. So each write is sent once. A second one could meet
+   * the same attempt of the next worker.
+   */
+  async #giveBack(claimed: readonly Indexed[]): Promise<void> {
+    const { names } = this.#config;
+    await Promise.all(claimed.map(async ({ rawKey, score, fields }) => {
+      const token = fields.integer(names.attempt);
+      if (token === undefined) return;
+      const expected = new Map<string, Value>([[names.attempt, token], [names.state, names.running]]);
+      const before: [string, Value | null][] = [[names.attempt, token > 1 ? token - 1 : null], [names.worker, null]];
+      await this.#store.exchange(rawKey, { expected, set: new Map([[names.state, names.pending], [names.runAt, score], ...before]) });
+    }));
+  }
+
+  /** Checks that the key is in an index of the queue. If not all of them are there, it may be in one that is made later. */
+  async #checkPrefix(key: Buffer): Promise<void> {
+    const isCovered = (prefixes: readonly Buffer[]): boolean => prefixes.some((prefix) => key.subarray(0, prefix.length).equals(prefix));
+    if (isCovered(this.#prefixes)) return;
+    let found: Buffer[];
+    try {
+      const there = await Promise.all(this.#indexes.map((index) => this.#store.storedIndex(index)));
+      if (there.includes(undefined)) return;
+      found = there.flatMap((index) => index?.definition.prefixes ?? []).map((prefix) => Buffer.from(word(prefix)));
+    } catch (error) {
+      if (error instanceof ServerError) return; // a plain Redis, or a user who may not ask
+      throw error;
+    }
+    this.#prefixes = found;
+    if (!isCovered(found)) throw new OutsideIndexError(key.toString(), found.map(String).sort());
   }
 
   /** Limits are those of one index. */

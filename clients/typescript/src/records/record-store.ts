@@ -2,17 +2,20 @@
 // commands; decides nothing about what a record means.
 
 import type { Asker } from '../asker.js';
-import { NeedsHoldfastError, ReplyError, WrongTypeError } from '../errors.js';
-import { bytes, double, flag, list, map, optional, shownText, text, type Reply } from '../replies.js';
+import { NeedsHoldfastError, ReplyError, ServerError, WrongTypeError } from '../errors.js';
+import { bytes, double, flag, list, optional, shownText, text, type Reply } from '../replies.js';
 import { entries, word, type Changes, type Key, type Value } from '../words.js';
 import { Fields, StoredRecord, fields, ttl } from './fields.js';
 import { passes } from './filters.js';
+import {
+  IndexDiffersError, createIfAbsentWords, differences, keepsLimits, readIndex, replaceWords, type CreateIndexOptions, type StoredIndex,
+} from './index-definition.js';
 import {
   groupsWords, limitWords, limitsWords, readGroups, readLimits, resetWords, type GroupState, type Limits, type Scope, type ScopeLimits,
 } from './limits.js';
 import * as plainRedis from './plain-redis.js';
 import {
-  claimWords, exchangeWords, findWords, indexWords, putWords, rangeWords, sweepWords,
+  claimWords, exchangeWords, expectedOf, findWords, indexWords, putWords, rangeWords, sweepWords,
   type Claim, type Exchange, type IndexDefinition, type PutOptions, type RangeOptions, type ScanOptions, type Score, type Sweep,
 } from './requests.js';
 
@@ -20,7 +23,7 @@ import {
 export interface Outcome {
   /** Whether every condition held, and so every change was made. */
   readonly applied: boolean;
-  /** The fields of `if` as they are now, those that are there. */
+  /** The fields of `expected` as they are now, those that are there. */
   readonly current: Fields;
 }
 
@@ -114,7 +117,7 @@ export class RecordStore {
     const words = this.#asker.knows('hcas') ? exchangeWords(key, exchange) : plainRedis.exchangeWords(key, exchange);
     const [applied, values] = list(await this.#asker.ask(words));
     const current = list(values);
-    const there = entries(exchange.if ?? {}).flatMap(([name], i): [string, Buffer][] => {
+    const there = entries(expectedOf(exchange)).flatMap(([name], i): [string, Buffer][] => {
       const value = current[i];
       return Buffer.isBuffer(value) ? [[name, value]] : [];
     });
@@ -142,17 +145,38 @@ export class RecordStore {
     } while (left > 0);
   }
 
-  /** Makes an index, once existing records are in it. If there is one of that name, it is left as it is: false. */
-  async createIndex(name: string, index: IndexDefinition): Promise<boolean> {
+  /**
+   * Makes an index, and returns when existing records are in it. Returns false if there is one of that name with this definition. One with
+   * another definition is an IndexDiffersError, unless `onDifference` says to keep or to replace it.
+   */
+  async createIndex(name: string, index: IndexDefinition, options: CreateIndexOptions = {}): Promise<boolean> {
+    const { onDifference = 'raise' } = options;
+    if (!['raise', 'keep', 'replace'].includes(onDifference)) {
+      throw new RangeError(`onDifference is ${String(onDifference)}, and has to be 'raise', 'keep' or 'replace'`);
+    }
     this.#needs('idx.create');
     try {
-      await this.#asker.ask(indexWords(name, index));
-      return true;
+      return flag(await this.#asker.ask(createIfAbsentWords(name, index)));
     } catch (error) {
-      // Asked only now, so that of two programs that start at once both succeed.
-      if ((await this.indexes()).includes(name)) return false;
-      throw error;
+      if (!(error instanceof ServerError && error.code === 'ERR')) throw error;
     }
+    // There is another definition, or the server does not know IFABSENT.
+    let there = await this.storedIndex(name);
+    if (there === undefined) {
+      try {
+        await this.#asker.ask(indexWords(name, index));
+        return true;
+      } catch (error) {
+        there = await this.storedIndex(name); // which another program has made meanwhile
+        if (there === undefined) throw error;
+      }
+    }
+    const differing = differences(there, index);
+    if (differing.length === 0 || onDifference === 'keep') return false;
+    if (onDifference === 'raise') throw new IndexDiffersError(name, differing);
+    const limits = keepsLimits(there, index) ? await this.limits(name) : [];
+    const setAgain = limits.map(({ scope, ...each }) => limitWords(name, scope, each));
+    return flag(await this.#asker.ask(replaceWords(name, there, index, setAgain)));
   }
 
   /** Removes an index, not its records; whether there was one. */
@@ -200,14 +224,18 @@ export class RecordStore {
   }
 
   /**
-   * What an index knows of groups.
+   * An index that is there; undefined if there is none of that name.
    *
    * @internal
    */
-  async indexGroups(index: string): Promise<IndexGroups> {
-    const info = map(await this.#asker.ask(['IDX.INFO', index]));
-    const [heldField, ...heldValues] = optional(info.get('held'), (held) => list(held).map(bytes)) ?? [];
-    return { group: optional(info.get('group'), bytes), heldField, heldValues };
+  async storedIndex(index: string): Promise<StoredIndex | undefined> {
+    this.#needs('idx.create');
+    try {
+      return readIndex(await this.#asker.ask(['IDX.INFO', index]));
+    } catch (error) {
+      if (error instanceof NeedsHoldfastError || !(error instanceof ServerError && error.code === 'ERR')) throw error;
+      return undefined;
+    }
   }
 
   /** Records of an index with a score from `min` to `max`, lowest first. The limit counts those that pass the filters. */
@@ -224,12 +252,22 @@ export class RecordStore {
    * taken records, which then stay as it has written them: a queue finds them again when their lease ends.
    */
   async claim(claim: Claim): Promise<Indexed[]> {
+    return this.claimOrGiveBack(claim);
+  }
+
+  /**
+   * The same. What had come when the signal comes, or the connection is closed, is given to `giveBack`, in the place of the caller.
+   *
+   * @internal
+   */
+  async claimOrGiveBack(claim: Claim, giveBack?: (claimed: Indexed[]) => Promise<void>): Promise<Indexed[]> {
     const { block = 0, signal } = claim;
     signal?.throwIfAborted();
     this.#needs('claim');
     const words = claimWords(claim);
-    const reply = block > 0 ? await this.#asker.askAndWait(words, block, signal) : await this.#asker.ask(words);
-    return list(reply).map(indexed);
+    if (block === 0) return list(await this.#asker.ask(words)).map(indexed);
+    const undo = giveBack && ((reply: Reply) => giveBack(list(reply).map(indexed)));
+    return list(await this.#asker.askAndWait(words, block, signal, undo)).map(indexed);
   }
 
   /** Gives overdue records back; which ones, and what became of each. */
@@ -275,13 +313,6 @@ export class RecordStore {
       throw new NeedsHoldfastError('ERR', `the server has no ${command.toUpperCase()}: this needs Holdfast`);
     }
   }
-}
-
-/** The field of an index's groups, and the field and the values of records that are held. */
-interface IndexGroups {
-  readonly group: Buffer | undefined;
-  readonly heldField: Buffer | undefined;
-  readonly heldValues: readonly Buffer[];
 }
 
 interface Page {

@@ -22,6 +22,11 @@ export interface PutOptions {
 /** Conditions on a record, and the changes that are made if all of them hold. */
 export interface Exchange {
   /** Fields that must hold these values. */
+  readonly expected?: Values;
+  /**
+   * The earlier name of `expected`.
+   * @deprecated Use `expected`.
+   */
   readonly if?: Values;
   /** Fields that must not be there. */
   readonly absent?: readonly string[];
@@ -137,9 +142,15 @@ export function putWords(key: Key, changes: Changes, options: PutOptions): Word[
 }
 
 /** IF and SET are always there, even if they are empty: three words alone behind the key are HCAS's short form. */
+/** The expected fields, under whichever name they are given. */
+export function expectedOf(exchange: Exchange): Values {
+  if (exchange.expected !== undefined && exchange.if !== undefined) throw new TypeError('`if` is the earlier name of `expected`: give one of them');
+  return exchange.expected ?? exchange.if ?? {};
+}
+
 export function exchangeWords(key: Key, exchange: Exchange): Word[] {
   const { set, remove } = splitChanges(exchange.set ?? {});
-  const words: Word[] = ['HCAS', word(key), 'IF', ...countedValues(exchange.if ?? {}), 'SET', ...countedValues(set)];
+  const words: Word[] = ['HCAS', word(key), 'IF', ...countedValues(expectedOf(exchange)), 'SET', ...countedValues(set)];
   if (exchange.absent !== undefined) words.push('ABSENT', ...countedList(exchange.absent));
   const removed = [...remove, ...(exchange.remove ?? [])];
   if (removed.length > 0) words.push('DEL', ...countedList(removed));

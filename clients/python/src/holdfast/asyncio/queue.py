@@ -4,11 +4,14 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 
 from .. import records
+from ..errors import ServerError
 from ..fields import Fields
+from ..indexes import OnDifference, OutsideIndexError, is_dropped
 from ..jobs import Hold, LostError, QueueConfig
 from ..limits import GroupState, Limits, NoLimit, Rate, Scope
 from ..records import Claim, Exchange, Fate, Indexed, Outcome
-from ..words import Changes, Key, Value
+from ..patience import Deadline
+from ..words import Changes, Key, Value, Word, key_word
 from .store import Store
 
 
@@ -72,22 +75,27 @@ class Queue:
     def __init__(self, store: Store, config: QueueConfig) -> None:
         self._store = store
         self._config = config
+        #: The prefixes of its indexes, as far as they were asked for.
+        self._prefixes: frozenset[Word] = frozenset()
 
-    async def create_index(self, index: str, prefix: Key) -> None:
-        """Makes an index over the open jobs whose keys begin so. If there is an index of that name, it is left as it is; a queue with
-        groups needs one that keeps them, and any other is a NoGroupsError."""
-        if not await self._store.create_index(index, self._config.index(prefix)) and self._config.group_by is not None:
-            self._config.check_groups(index, await self._store.ask(records.index_groups(index)))
+    async def create_index(self, index: str, prefix: Key, *, on_difference: OnDifference = "raise") -> bool:
+        """Makes an index over the open jobs whose keys begin so. Returns False if there is one of that name with this definition. One with
+        another definition is an IndexDiffersError; `on_difference="keep"` leaves it as it is, and `"replace"` puts the new one in its place,
+        while workers go on."""
+        self._prefixes = frozenset()
+        return await self._store.create_index(index, self._config.index(prefix), on_difference=on_difference)
 
     async def add(self, key: Key, values: Changes, delay_ms: int = 0, *, group: Value | None = None) -> bool:
         """Adds a job, to be claimed when a delay has passed. Whether it is new: one that is there is left alone, so this may be
-        repeated. Give its key the prefix of the index that should have it. In a queue with `group_by`, `group` is the value of that
+        repeated. A key without the prefix of one of the queue's indexes is an OutsideIndexError. In a queue with `group_by`, `group` is the value of that
         field; a job without one is in the group of the empty name."""
-        outcome = await self._store.exchange(key, self._config.new_job(values, delay_ms, group))
-        return outcome.applied
+        job = self._config.new_job(values, delay_ms, group)
+        await self._check_prefix(key)
+        return (await self._store.exchange(key, job)).applied
 
     async def next(self, worker: str, wait_ms: int) -> Job | None:
-        """The next job that is due, most urgent index first, then by time. Waits so long if there is none; 0 does not wait."""
+        """The next job that is due, most urgent index first, then by time. Waits so long if there is none; 0 does not wait. If it is cancelled
+        it gives back what had come, as if it had not been claimed."""
         jobs = await self.claim(replace(self.request(worker), wait_ms=wait_ms))
         return jobs[0] if jobs else None
 
@@ -97,10 +105,38 @@ class Queue:
 
     async def claim(self, request: Claim) -> list[Job]:
         """Claims jobs."""
-        claimed = await self._store.claim(self._config.with_token(request))
+        claimed = await self._claim(self._config.with_token(request))
         tokens = ((each, each.fields.integer(self._config.names.attempt)) for each in claimed)
         # One without the counter has expired in the step in which it was claimed.
         return [Job(self._store, each, Hold(each.key, token, self._config)) for each, token in tokens if token is not None]
+
+    async def _claim(self, request: Claim) -> list[Indexed]:
+        deadline = Deadline(request.wait_ms)
+        while True:
+            try:
+                return await self._store.ask(replace(records.claim(request), give_back=self._config.give_back))
+            except ServerError as error:
+                # One that was replaced is there. If it is not, the next claim says so.
+                if not is_dropped(error):
+                    raise
+            request = replace(request, wait_ms=deadline.left_ms())
+
+    async def _check_prefix(self, key: Key) -> None:
+        """That the key is in an index of the queue. If not all of them are there, it may be in one that is made later."""
+        if key_word(key).startswith(tuple(self._prefixes)) or not self._store.is_holdfast:
+            return
+        found: set[Word] = set()
+        for index in self._config.indexes:
+            try:
+                definition = await self._store.definition(index)
+            except ServerError:
+                return  # the user may not ask
+            if definition is None:
+                return
+            found |= definition.prefixes
+        self._prefixes = frozenset(found)
+        if not key_word(key).startswith(tuple(found)):
+            raise OutsideIndexError(key, found)
 
     async def limit(
         self,

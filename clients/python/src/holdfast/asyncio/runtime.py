@@ -10,12 +10,18 @@ from typing import Any, TypeVar, cast
 
 import redis.asyncio as redis
 
+from ..patience import UNBLOCK_PAUSE_S
 from ..replies import Reply
+from .taking import Taking
 
-__all__ = ["Flag", "Lock", "Messages", "Work", "ask_all", "drop", "is_set_within", "read_reply", "sleep", "start", "take"]
+__all__ = [
+    "Flag", "Lock", "Messages", "Work", "ask_all", "drop", "is_set_within", "read_reply", "read_to_end", "see_through", "sleep", "start",
+    "take", "to_end",
+]  # fmt: skip
 
 A = TypeVar("A")
 I = TypeVar("I")
+T = TypeVar("T")
 
 #: What goes on in the background.
 Work = asyncio.Task[None]
@@ -64,12 +70,66 @@ async def drop(connection: redis.Connection) -> None:
 
 
 async def read_reply(connection: redis.Connection, wait_ms: int, response_timeout_ms: int) -> Reply:
-    """The reply to a command that waits so long."""
+    """The reply to a command that waits so long. After a cancellation it can be read on."""
     if wait_ms == 0:
-        return cast(Reply, await connection.read_response(disable_decoding=True))
+        return cast(Reply, await connection.read_response(disable_decoding=True, disconnect_on_error=False))
     # redis-py's own timeout for one read ends in None, as if that were the reply.
-    reply = connection.read_response(disable_decoding=True, timeout=math.inf)
+    reply = connection.read_response(disable_decoding=True, timeout=math.inf, disconnect_on_error=False)
     return cast(Reply, await asyncio.wait_for(reply, (wait_ms + response_timeout_ms) / 1000))
+
+
+async def see_through(taking: Taking, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Does work in a task of its own. If the caller is cancelled, ends its wait and returns the result all the same: the caller looks at
+    `taking.interruption`."""
+    working = asyncio.ensure_future(work())
+    while not working.done():
+        try:
+            await asyncio.wait([working])
+        except asyncio.CancelledError as error:
+            if taking.interruption is None:
+                taking.interruption = error
+                # Otherwise the work sees the interruption itself.
+                if taking.can_be_cancelled:
+                    working.cancel()
+    if taking.interruption is not None and (working.cancelled() or working.exception() is not None):
+        raise taking.interruption
+    return working.result()
+
+
+async def to_end(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Does work in a task of its own. A cancellation does not reach it."""
+    working = asyncio.ensure_future(work())
+    while not working.done():
+        try:
+            await asyncio.wait([working])
+        except asyncio.CancelledError:
+            pass  # the caller is about to raise the first one
+    working.result()
+
+
+async def read_to_end(
+    taking: Taking, read: Callable[[], Coroutine[Any, Any, Reply]], end_wait: Callable[[], Coroutine[Any, Any, bool]]
+) -> Reply:
+    """Reads the reply of a request that takes something. If the caller is cancelled meanwhile, has the server end the wait, and reads on. `read`
+    can be called again after it was cancelled."""
+    if taking.interruption is None:
+        taking.can_be_cancelled = True
+        try:
+            return await read()
+        except asyncio.CancelledError as error:
+            # Cancelled by `see_through`, or together with all tasks of a loop that ends.
+            taking.interruption = taking.interruption or error
+        finally:
+            taking.can_be_cancelled = False
+    ended = await end_wait()
+    reading = asyncio.ensure_future(read())
+    try:
+        # The server may not have seen the request yet.
+        while not ended and not (await asyncio.wait([reading], timeout=UNBLOCK_PAUSE_S))[0]:
+            ended = await end_wait()
+        return await reading
+    finally:
+        reading.cancel()
 
 
 class Messages:

@@ -7,9 +7,10 @@ from typing import Any, TypeVar
 
 import redis.asyncio as redis
 
-from .. import limits as limits_of, plain, records, runs
-from ..errors import HoldfastError, ServerError
+from .. import indexes as indexes_of, limits as limits_of, plain, records, runs
+from ..errors import HoldfastError, NeedsHoldfastError, ServerError
 from ..filters import Filter
+from ..indexes import DefinitionWords, IndexDiffersError, OnDifference
 from ..limits import GroupState, Limits, NoLimit, Rate, Scope
 from ..records import PAGE, Claim, Found, IndexDefinition, Indexed, Score, Sweep, Swept
 from ..replies import Reply, items, ok
@@ -52,8 +53,9 @@ class Store(Operations):
         plain: bool = False,
         **options: Any,
     ) -> "Store":
-        """Connects, and asks the server whether it has Holdfast's commands. If the server is not up, tries for as long as a request may take, which is `response_timeout_ms` beside the
-        wait that it asks for. At most `connections_max` requests that do not wait are under way at a time; others wait for their
+        """Connects, and asks the server whether it has Holdfast's commands. If there is no server, or it is not trusted, that is an
+        UnavailableError at once, with the address; later, requests wait for a server that is away for as long as a request may take, which is
+        `response_timeout_ms` beside the wait that it asks for. At most `connections_max` requests that do not wait are under way at a time; others wait for their
         turn. `plain` uses only commands that every Redis has.
 
         With several hosts in the URL (`redis://a:6379,b:6379/0`), or with `addresses`, which are in the place of the URL's host, the store
@@ -61,6 +63,7 @@ class Store(Operations):
         `writer_timeout_ms`; then it is a NoWriterError. Further options are those of redis-py's connections: `protocol` is 3, or 2."""
         store = cls(Connections(url, addresses, response_timeout_ms, writer_timeout_ms, connections_max, options))
         try:
+            await store._connections.reach()
             await store.ask(Request([b"PING"], ok))
             store._connections.is_plain = plain or not await store._has_own_commands()
         except BaseException:
@@ -143,16 +146,46 @@ class Store(Operations):
         found = (records.found_by_scan(key, record, filters, fields) for key, record in pairs)
         return cursor, [each for each in found if each is not None]
 
-    async def create_index(self, name: str, index: IndexDefinition) -> bool:
-        """Makes an index, once existing records are in it. If there is one of that name, it is left as it is: False."""
+    async def create_index(self, name: str, index: IndexDefinition, *, on_difference: OnDifference = "raise") -> bool:
+        """Makes an index, and returns when existing records are in it. Returns False if there is one of that name with this definition.
+        One with another definition is an IndexDiffersError; `on_difference="keep"` leaves it as it is, and `"replace"` puts the new one in
+        its place in one step, during which the server does nothing else."""
+        indexes_of.check_choice(on_difference)
         try:
-            await self.ask(records.create_index(name, index))
-            return True
-        except ServerError:
-            # Asked only now, so that of two programs that start at once both succeed.
-            if name in await self.indexes():
-                return False
+            return await self.ask(indexes_of.create_if_absent(name, index))
+        except ServerError as error:
+            if error.code != "ERR":
+                raise
+        # There is another definition, or the server does not know IFABSENT.
+        there = await self.definition(name)
+        if there is None:
+            try:
+                await self.ask(records.create_index(name, index))
+                return True
+            except ServerError:
+                there = await self.definition(name)  # which another program has made meanwhile
+                if there is None:
+                    raise
+        wanted = DefinitionWords.of(index)
+        differences = there.differences(wanted)
+        if not differences or on_difference == "keep":
+            return False
+        if on_difference == "raise":
+            raise IndexDiffersError(name, differences)
+        limits = await self.limits(name) if there.keeps_limits(wanted) else []
+        set_again = [limits_of.limit(name, each.scope, each.held, each.rate, each.weight, each.pause).words for each in limits]
+        return await self.ask(indexes_of.replace(name, there, wanted, set_again))
+
+    async def definition(self, name: str) -> DefinitionWords | None:
+        """The definition of an index in the words of its command; None if there is no such index."""
+        try:
+            return await self.ask(indexes_of.definition(name))
+        except NeedsHoldfastError:
             raise
+        except ServerError as error:
+            if error.code != "ERR":
+                raise
+            return None
 
     async def drop_index(self, name: str) -> bool:
         """Removes an index, not its records; whether there was one."""

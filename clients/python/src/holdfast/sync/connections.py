@@ -6,7 +6,8 @@ A request that waits holds up no other one. A request that was sent and whose an
 """
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import redis
@@ -16,11 +17,12 @@ from redis.exceptions import ResponseError
 from redis.maint_notifications import MaintNotificationsConfig
 
 from ..addresses import split_url
-from ..errors import ClosedError, HoldfastError, ServerError, as_holdfast_error, refused_by_follower
-from ..patience import PAUSE_S, Deadline, pause_before_search_s
-from ..replies import Reply
+from ..errors import ClosedError, HoldfastError, ServerError, UnavailableError, as_holdfast_error, refused_by_follower
+from ..patience import PAUSE_S, UNBLOCK_PAUSE_S, Deadline, pause_before_search_s
+from ..replies import Reply, flag, integer
 from ..request import Request
-from .runtime import Flag, drop, read_reply, sleep, take
+from .runtime import Flag, drop, read_reply, read_to_end, see_through, sleep, take, to_end
+from .taking import Taking
 from .writer import WriterConnection, lead_to_writer
 
 T = TypeVar("T")
@@ -69,11 +71,31 @@ class Connections:
         self.is_plain = False
         #: Each ends work in the background.
         self.background: weakref.WeakSet[Flag] = weakref.WeakSet()
+        #: Waits that have to be ended before the connections are.
+        self._takings: dict[Taking, Callable[[], bool]] = {}
+        #: No new requests are taken.
+        self._is_closing = False
         self._closed = False
 
     def ask(self, request: Request[T], patience_ms: int | None = None) -> T:
         """Sends a command and reads its reply. If the server is not there, still reads its data, or is not the writer, tries for as
-        long as the request may take, or as `patience_ms` says."""
+        long as the request may take, or as `patience_ms` says. If the caller of a request that takes something is cancelled, ends its wait
+        and gives back what it has taken."""
+        if self._is_closing:
+            raise ClosedError("the store is closed")
+        if request.give_back is None:
+            return self._ask(request, patience_ms, None)
+        taking = Taking()
+        try:
+            result = see_through(taking, partial(self._ask, request, patience_ms, taking))
+            if taking.interruption is None and not self._is_closing:
+                return result
+            to_end(partial(self._give_back, request.give_back(result)))
+            raise taking.interruption or ClosedError("the store is closed")
+        finally:
+            self._takings.pop(taking, None)
+
+    def _ask(self, request: Request[T], patience_ms: int | None, taking: Taking | None) -> T:
         if self.is_plain:
             request = request.on_plain_redis()
         pool = self.own if request.wait_ms > 0 else self._shared
@@ -88,14 +110,29 @@ class Connections:
                     raise
             else:
                 try:
-                    reply = self._send(pool, connection, request)
+                    reply = self._send(pool, connection, request, taking)
                 except ServerError as error:
                     if not error.is_temporary or deadline.has_passed():
                         raise
+                    if taking is not None:
+                        taking.can_be_cancelled = True  # nothing was executed
                 else:
                     return request.read(reply)
             self.pause(tried)
             tried += 1
+
+    def reach(self) -> None:
+        """Connects once, so that a wrong address is an error at once. One of several servers is looked for by each request."""
+        if self._has_several:
+            return
+        try:
+            connection = self.take(self._shared)
+        except HoldfastError as error:
+            # redis-py says "connecting to" and the address if it was not connected. Other temporary errors are of a server that exists.
+            if not error.is_temporary or "connecting to" in str(error):
+                raise
+        else:
+            self._shared.release(connection)
 
     def pause(self, tried: int) -> None:
         """Between two tries to reach a server."""
@@ -123,7 +160,16 @@ class Connections:
         return self._has_several and refused_by_follower(error) or error
 
     def close(self) -> None:
-        """Ends all connections, and the requests on them."""
+        """Ends all connections, and the requests on them. First ends waits, and what they have taken is given back."""
+        self._is_closing = True
+        deadline = Deadline(self.response_timeout_ms)
+        for taking, end_wait in list(self._takings.items()):
+            try:
+                while taking in self._takings and not deadline.has_passed():
+                    end_wait()
+                    sleep(UNBLOCK_PAUSE_S)
+            except HoldfastError:
+                break  # the server is away
         self._closed = True
         for each in list(self.background):
             each.set()
@@ -131,10 +177,58 @@ class Connections:
         self.attached.disconnect()
         self._shared.disconnect()
 
-    def _send(self, pool: redis.ConnectionPool, connection: redis.Connection, request: Request[T]) -> Reply:
+    def _take_something(self, connection: redis.Connection, request: Request[T], taking: Taking) -> Reply:
+        """Like `talk`, for a request whose wait can be ended."""
+        if taking.interruption is not None or self._is_closing:
+            raise taking.interruption or ClosedError("the store is closed")
+        taking.can_be_cancelled = False
+        words = [(b"CLIENT", b"ID")] if request.wait_ms > 0 else []
+        connection.send_packed_command(connection.pack_commands([*words, request.words]))
+
+        def read_id() -> None:
+            if words and taking.client_id is None:
+                try:
+                    taking.client_id = integer(read_reply(connection, 0, self.response_timeout_ms))
+                except ResponseError:
+                    taking.client_id = 0
+
+        def read() -> Reply:
+            read_id()
+            return read_reply(connection, request.wait_ms, self.response_timeout_ms)
+
+        def end_wait() -> bool:
+            read_id()
+            return not words or self._end_wait(connection, taking)
+
+        self._takings[taking] = partial(self._end_wait, connection, taking)
+        return read_to_end(taking, read, end_wait)
+
+    def _end_wait(self, connection: redis.Connection, taking: Taking) -> bool:
+        """Asks the server to end the wait of another connection. Whether it has."""
+        if taking.client_id is None:
+            return False  # its number is still under way
+        if taking.client_id == 0:
+            raise UnavailableError("the wait cannot be ended: the user has no right to CLIENT ID")
+        other = self.take(self._shared)
+        if isinstance(connection, WriterConnection) and not connection.leads_where(other):
+            self._shared.release(other)  # the number would be that of another client
+            return False
+        unblock = Request([b"CLIENT", b"UNBLOCK", b"%d" % taking.client_id], flag)
+        return unblock.read(self._send(self._shared, other, unblock, None))
+
+    def _give_back(self, requests: Sequence[Request[Any]]) -> None:
+        for request in requests:
+            try:
+                self._ask(request, self.response_timeout_ms, None)
+            except HoldfastError:
+                pass  # its lease ends
+
+    def _send(
+        self, pool: redis.ConnectionPool, connection: redis.Connection, request: Request[T], taking: Taking | None
+    ) -> Reply:
         answered = False
         try:
-            reply = self.talk(connection, request)
+            reply = (self.talk(connection, request) if taking is None else self._take_something(connection, request, taking))
             answered = True
             return reply
         except ResponseError as error:

@@ -10,12 +10,18 @@ from typing import Any, TypeVar, cast
 
 import redis
 
+from ..patience import UNBLOCK_PAUSE_S
 from ..replies import Reply
+from .taking import Taking
 
-__all__ = ["Flag", "Lock", "Messages", "Work", "ask_all", "drop", "is_set_within", "read_reply", "sleep", "start", "take"]
+__all__ = [
+    "Flag", "Lock", "Messages", "Work", "ask_all", "drop", "is_set_within", "read_reply", "read_to_end", "see_through", "sleep", "start",
+    "take", "to_end",
+]  # fmt: skip
 
 A = TypeVar("A")
 I = TypeVar("I")
+T = TypeVar("T")
 
 #: What goes on in the background.
 Work = Thread
@@ -56,9 +62,35 @@ def drop(connection: redis.Connection) -> None:
 
 
 def read_reply(connection: redis.Connection, wait_ms: int, response_timeout_ms: int) -> Reply:
-    """The reply to a command that waits so long."""
+    """The reply to a command that waits so long. After an interruption it can be read on."""
     timeout = (wait_ms + response_timeout_ms) / 1000
-    return cast(Reply, connection.read_response(disable_decoding=True, timeout=timeout))
+    return cast(Reply, connection.read_response(disable_decoding=True, timeout=timeout, disconnect_on_error=False))
+
+
+def see_through(taking: Taking, work: Callable[[], T]) -> T:
+    """Does work. An interruption, such as a KeyboardInterrupt, is met while it reads its reply (`read_to_end`): the caller looks at
+    `taking.interruption`."""
+    return work()
+
+
+def to_end(work: Callable[[], None]) -> None:
+    """Does work."""
+    work()
+
+
+def read_to_end(taking: Taking, read: Callable[[], Reply], end_wait: Callable[[], bool]) -> Reply:
+    """Reads the reply of a request that takes something. If the thread is interrupted meanwhile (KeyboardInterrupt, or the SystemExit of a
+    signal's handler), has the server end the wait, and reads on. `read` can be called again after it was interrupted."""
+    try:
+        return read()
+    except Exception:
+        raise
+    except BaseException as interruption:
+        taking.interruption = interruption
+    # The server may not have seen the request yet.
+    while not end_wait():
+        sleep(UNBLOCK_PAUSE_S)
+    return read()
 
 
 class Messages:

@@ -136,6 +136,10 @@ class WriterConnection(redis.Connection):
                 self.forget()
             raise
 
+    def leads_where(self, other: redis.Connection) -> bool:
+        """Whether another connection leads to the same server."""
+        return isinstance(other, WriterConnection) and other._epoch == self._epoch
+
     def forget(self) -> None:
         """The connection is lost, or its server follows another one: the writer is to be found again."""
         self._found_by.forget(self._epoch)
