@@ -1,7 +1,6 @@
 # shellcheck shell=bash
-# What scripts/test, scripts/cluster and scripts/bench-jobs are built of: missing packages, Python, Node.js, NATS and Valkey, a
-# server on a free port, test binaries side by side, checks that are counted, blocks of documents, the counts in a test
-# runner's output, and what was skipped. Knows nothing about which tests there are.
+# Functions that the scripts share: missing packages, Python, Node.js, NATS and Valkey, a server on a free port, checks that are
+# counted, blocks of documents, and the skips in the output of a test runner.
 
 # Names a Debian package to install when a probe command fails: want redis-server command -v redis-server
 missing_packages=()
@@ -141,66 +140,6 @@ answers_ping() {
     [[ $reply == +PONG* ]]
 }
 
-# Builds the tests of some packages with `cargo test --no-run ARGUMENTS…` and prints `folder<TAB>binary` for each: a test
-# runs in its package's folder.
-test_binaries() {
-    local line
-    cargo test "$@" --no-run --message-format=json-render-diagnostics | while IFS= read -r line; do
-        if [[ $line =~ \"manifest_path\":\"([^\"]+)/Cargo.toml\".*\"profile\":\{[^}]*\"test\":true.*\"executable\":\"([^\"]+)\" ]]; then
-            printf '%s\t%s\n' "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}"
-        fi
-    done
-}
-
-# side_by_side COMMAND… <LIST: runs `COMMAND folder binary` for each line of a list, as many at once as there are cores, and
-# shows the output of each when it ends. Fails if one of them failed. The order of the list is the order of the starts.
-# With `retry` set, what failed is run once more at the end, by itself: it fails if it fails again.
-side_by_side() {
-    local folder binary status=0 running=0 output
-    output=$(mktemp -d)
-    : >"$output/again"
-    while IFS=$'\t' read -r folder binary; do
-        if [[ $running -ge $(nproc) ]]; then
-            wait -n || status=1
-            running=$((running - 1))
-        fi
-        show_at_end "$output/${binary##*/}" "$@" "$folder" "$binary" </dev/null &
-        running=$((running + 1))
-    done
-    while [[ $running -gt 0 ]]; do
-        wait -n || status=1
-        running=$((running - 1))
-    done
-    while IFS=$'\t' read -r folder binary; do
-        retry='' show_at_end "$output/${binary##*/}" "$@" "$folder" "$binary" </dev/null || status=1
-    done <"$output/again"
-    rm -rf "$output"
-    return "$status"
-}
-
-# The output of a first try, made unlike that of a test runner: it is shown, and counted by nobody.
-mark_first_try() { sed 's/^/first try: /'; }
-
-show_at_end() {
-    local output=$1 status=0 began=$SECONDS
-    shift
-    "$@" >"$output" 2>&1 || status=$?
-    (
-        flock 9 # two outputs do not mix
-        printf '\n     Ran %s in %d s\n' "${output##*/}" $((SECONDS - began))
-        if [[ $status != 0 && -n ${retry:-} ]]; then
-            mark_first_try <"$output"
-            printf '%s\t%s\n' "${@: -2:1}" "${@: -1}" >>"${output%/*}/again"
-            exit
-        fi
-        cat "$output"
-        if [[ $status != 0 ]]; then echo "FAILED: ${output##*/} (exit code $status)"; fi
-    ) 9>"${output%/*}/lock"
-    [[ $status == 0 || -n ${retry:-} ]]
-}
-
-run_test_binary() { cd "$1" && "$2"; }
-
 # first_block FILE LANGUAGE: the first fenced block of a document in that language.
 first_block() { awk -v fence="\`\`\`$2" '$0 == fence { on = 1; next } on && /^```$/ { exit } on' "$1"; }
 
@@ -215,6 +154,14 @@ skips_in() {
         -e 's/^ *﹣ (.+) \([0-9.]+ms\) # (.+)$/\1: \2/p' "$log"
 }
 
+# find_unexpected_skips SECTION NOTES LOG: prints the skips that tests/expected-skips does not list.
+find_unexpected_skips() {
+    local skip
+    while IFS= read -r skip; do
+        if ! is_expected "$1" "$skip" <tests/expected-skips; then printf '%s\n' "$skip"; fi
+    done < <(skips_in "$2" "$3")
+}
+
 # is_expected SECTION SKIP <LIST: whether a skip is on the list, whose lines are `section | glob | why`.
 is_expected() {
     local section glob
@@ -225,42 +172,4 @@ is_expected() {
         if [[ $section == "$1" && $2 == $glob ]]; then return 0; fi
     done
     return 1
-}
-
-# The failed tests of a section's output, each with the first lines that it printed: cargo test, pytest, node --test, minitest,
-# and test binaries that ended without a result. If none of them failed, the section itself did: then the end of its output.
-failures_in() {
-    local found
-    found=$(awk -v lines_max=40 '
-        /^---- .+ stdout ----$/ || /^ +[0-9]+\) (Failure|Error):$/ { left = lines_max }
-        /^failures:$/ || /^[0-9]+ runs, / { left = 0 }
-        left > 0 { print; left--; next }
-        /^(FAILED|ERROR) [^ ]+::/ || /^FAILED: / || /^ *✖ .+ \([0-9.]+ms\)$/ { print }
-    ' "$1")
-    if [[ -n $found ]]; then printf '%s\n' "$found"; else tail -n 40 "$1"; fi
-}
-
-# The tests of a section's output that failed at the first try.
-first_failures_in() { sed -n 's/^first try: //p' "$1" >"$1.first" && [[ -s $1.first ]] && failures_in "$1.first"; }
-
-# Adds up what cargo test, pytest, node --test, minitest and our own scripts say of their tests: prints `passed failed skipped`.
-count_tests() {
-    awk '
-        function tally(n, word) {
-            gsub(/[;,]/, "", word)
-            if (word ~ /^pass(ed)?$/) passed += n
-            else if (word ~ /^(fail(ed)?|errors?|cancelled)$/) failed += n
-            else if (word ~ /^(skipped|ignored)$/) skipped += n
-        }
-        /^test result: / || /^=* ?[0-9]+ [a-z].* in [0-9.]+s/ || /^[a-z-]+: [0-9]+ passed, [0-9]+ failed/ {
-            for (i = 2; i <= NF; i++) tally($(i - 1), $i)
-        }
-        /^[0-9]+ runs, [0-9]+ assertions, / {
-            passed += $1 - $5 - $7 - $9
-            failed += $5 + $7
-            skipped += $9
-        }
-        /^ℹ (pass|fail|cancelled|skipped) [0-9]+$/ { tally($3, $2) }
-        END { print passed + 0, failed + 0, skipped + 0 }
-    ' "$@"
 }

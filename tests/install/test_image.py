@@ -42,7 +42,7 @@ class Image:
     def do_copy(self, rest):
         *options, source, target = rest.split()
         # What the first stage has built is the binary under test.
-        found = BINARY if options == ["--from=builder"] and source == "/src/target/release/holdfast" else REPOSITORY / source
+        found = BINARY if options == ["--from=builder"] and source == "/src/target/dist/holdfast" else REPOSITORY / source
         self.tree.path(target).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(found, self.tree.path(target))
 

@@ -1,5 +1,6 @@
 """The Debian package: installed, started as its unit says, asked, stopped, removed, purged."""
 import os
+import re
 import resource
 import shlex
 import shutil
@@ -36,6 +37,23 @@ def test_files_are_where_debian_has_them(tree):
                  "zsh/vendor-completions/_holdfast", "fish/vendor_completions.d/holdfast.fish", "doc/holdfast/copyright"]:
         # Parts of the base have their documentation left out; what a package brings is listed in any case.
         assert f"/usr/share/{path}\n" in tree.run("dpkg", "--listfiles", "holdfast").stdout, path
+
+
+def test_the_documents_lead_to_what_the_package_has(tmp_path):
+    subprocess.run(["dpkg-deb", "--extract", DEB, tmp_path], check=True)
+    folder = tmp_path / "usr/share/doc/holdfast"
+    documents = sorted(folder.rglob("*.md"))
+    assert {str(document.relative_to(folder)) for document in documents} >= {"README.md", "docs/README.md", "docs/installing.md"}
+    found = 0
+    for document in documents:
+        prose = re.sub(r"^```.*?^```$", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
+        for target in re.findall(r"\]\(([^)\s]+)\)|\bsrc=\"([^\"]+)\"", prose):
+            path = "".join(target).partition("#")[0]
+            if path and "://" not in path:
+                found += 1
+                place = tmp_path / path[1:] if path.startswith("/") else document.parent / path
+                assert place.exists(), f"{document.relative_to(folder)}: {path}"
+    assert found > 50
 
 
 def test_the_user_owns_its_data_and_its_configuration(tree):

@@ -62,7 +62,7 @@ function shownFields(fields: Fields): Record<string, string | null> {
 
 function exchangeOf(op: Op): Exchange {
   return {
-    if: changes(op['if']), absent: op['absent'], set: changes(op['set']), remove: op['remove'],
+    expected: changes(op['if']), absent: op['absent'], set: changes(op['set']), remove: op['remove'],
     ...(op['ttl'] === undefined ? {} : { lifetime: { ms: op['ttl'] } }),
   };
 }

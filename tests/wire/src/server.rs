@@ -23,7 +23,8 @@ pub(crate) fn shared_address() -> SocketAddr {
     SHARED
         .get_or_init(|| match env::var("HOLDFAST_TEST_ADDR") {
             Ok(given) => {
-                let address = given.to_socket_addrs().ok().and_then(|mut found| found.next());
+                let mine = address_of_slot(&given);
+                let address = mine.to_socket_addrs().ok().and_then(|mut found| found.next());
                 (address.unwrap_or_else(|| panic!("HOLDFAST_TEST_ADDR={given} is no host:port")), None)
             }
             Err(_) => {
@@ -32,6 +33,15 @@ pub(crate) fn shared_address() -> SocketAddr {
             }
         })
         .0
+}
+
+/// Of several addresses, the one for this process.
+fn address_of_slot(addresses: &str) -> &str {
+    let addresses: Vec<&str> = addresses.split(',').collect();
+    match addresses[..] {
+        [only] => only,
+        _ => addresses.get(slot().unwrap_or_default()).expect("there is an address for each test that runs at a time"),
+    }
 }
 
 /// A server of a test's own, for tests that stop, kill or restart one. Killed when dropped.
@@ -159,7 +169,12 @@ kill -9 $server; wait $server 2>/dev/null; rm -rf "$dir""#;
 
     let address = free_address();
     let dir = fresh_dir();
-    let mut shell = Command::new("sh")
+    let mut shell = Command::new("sh");
+    if env::var_os("HOLDFAST_TEST_SHIPPED").is_none() {
+        // Settings that small queues reach, as variables, which Redis ignores.
+        shell.env("HOLDFAST_CLAIM_REJECT_MAX", "2");
+    }
+    let mut shell = shell
         .args(["-c", WATCH, "sh"])
         .arg(&dir)
         .arg(binary())
@@ -211,9 +226,33 @@ pub fn binary() -> PathBuf {
 }
 
 /// A free address on this machine.
+///
+/// The port is free until another process takes it. So each test that nextest runs at a time has ports of its own,
+/// below those that the system gives out.
 pub fn free_address() -> SocketAddr {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("cannot bind to a free port");
-    listener.local_addr().expect("a bound socket has an address")
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let Some(slot) = slot() else {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("cannot bind to a free port");
+        return listener.local_addr().expect("a bound socket has an address");
+    };
+    let first = FIRST_PORT + slot as u32 % SLOTS * PORTS_OF_SLOT;
+    // The test before this one in the slot may have used some of the ports: another one begins elsewhere.
+    let ports = (0..PORTS_OF_SLOT).map(|_| {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed).wrapping_add(std::process::id().wrapping_mul(29));
+        (first + number % PORTS_OF_SLOT) as u16
+    });
+    let mut addresses = ports.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    addresses.find(|address| TcpListener::bind(address).is_ok()).expect("a test uses few ports")
+}
+
+const FIRST_PORT: u32 = 10_000;
+const PORTS_OF_SLOT: u32 = 600;
+/// Below the ports that the scripts choose from.
+const SLOTS: u32 = 16;
+
+/// The number of this test among those that nextest runs at a time.
+fn slot() -> Option<usize> {
+    env::var("NEXTEST_TEST_GLOBAL_SLOT").ok().map(|slot| slot.parse().expect("a slot is a number"))
 }
 
 fn wait_until_it_answers(address: SocketAddr, mut has_ended: impl FnMut() -> bool) {

@@ -27,10 +27,8 @@ fn test_name() -> String {
     let program = env::args().next().unwrap_or_default();
     let file = Path::new(&program).file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let binary = file.rsplit_once('-').map_or(file, |(name, _)| name);
-    // The harness names a test's thread after it, but runs a single test on the main thread.
-    let thread = thread::current();
-    match thread.name() {
-        Some("main") | None => format!("{binary}::{}", env::args().next_back().unwrap_or_default()),
-        Some(test) => format!("{binary}::{test}"),
-    }
+    // nextest runs each test in a process of its own; `cargo test` names a test's thread after it.
+    let test = env::var("NEXTEST_TEST_NAME").ok();
+    let test = test.or_else(|| thread::current().name().map(String::from)).unwrap_or_default();
+    format!("{binary}::{test}")
 }

@@ -3,6 +3,7 @@
 use wire::{Product, Session};
 
 /// How many arguments a command takes.
+#[derive(Clone, Copy)]
 enum Arity {
     Exactly(usize),
     AtLeast(usize),
@@ -236,6 +237,9 @@ const COMMANDS_8_6: &[(&str, Arity)] = &[("xcfgset", AtLeast(2))];
 
 const COMMANDS_8_8: &[(&str, Arity)] = &[("increx", AtLeast(2)), ("xnack", AtLeast(7))];
 
+/// Commands that Holdfast has from Valkey.
+const COMMANDS_VALKEY: &[(&str, Arity)] = &[("delifeq", Exactly(3))];
+
 /// Those that Redis does not have.
 const COMMANDS_HOLDFAST: &[(&str, Arity)] = &[
     ("cell.cas", AtLeast(4)),
@@ -249,7 +253,6 @@ const COMMANDS_HOLDFAST: &[(&str, Arity)] = &[
     ("cell.list", AtLeast(1)),
     ("cell.mget", AtLeast(2)),
     ("cell.set", AtLeast(3)),
-    ("delifeq", Exactly(3)),
     ("reg.get", Exactly(2)),
     ("reg.incrby", AtLeast(4)),
     ("reg.mget", AtLeast(2)),
@@ -320,7 +323,8 @@ fn too_few_and_too_many_arguments_are_refused() {
         refuse(&session, COMMANDS_8_8);
     }
     if session.product() == Product::Holdfast {
-        refuse(&session, COMMANDS_HOLDFAST);
+        refuse(&session, COMMANDS_VALKEY);
+        refuse_own(&session, COMMANDS_HOLDFAST);
     }
 }
 
@@ -328,8 +332,11 @@ fn too_few_and_too_many_arguments_are_refused() {
 fn command_info_tells_the_same_numbers() {
     let session = Session::start();
     let mut connection = session.connect();
-    let own = if session.product() == Product::Holdfast { COMMANDS_HOLDFAST } else { &[] };
-    for (name, arity) in COMMANDS.iter().chain(own) {
+    let own = match session.product() {
+        Product::Holdfast => [COMMANDS_HOLDFAST, COMMANDS_VALKEY].concat(),
+        _ => Vec::new(),
+    };
+    for (name, arity) in COMMANDS.iter().chain(&own) {
         let info = connection.run(&format!("COMMAND INFO {name}"));
         let told = info.items()[0].items()[1].integer();
         let expected = match arity {
@@ -341,6 +348,19 @@ fn command_info_tells_the_same_numbers() {
 }
 
 fn refuse(session: &Session, commands: &[(&str, Arity)]) {
+    refuse_with(session, commands, |error, expected| error == expected);
+}
+
+/// The errors of our own commands go on with the usage.
+fn refuse_own(session: &Session, commands: &[(&str, Arity)]) {
+    refuse_with(session, commands, |error, expected| {
+        let name = expected.split('\'').nth(1).unwrap().to_uppercase();
+        let usage = error.strip_prefix(expected).and_then(|rest| rest.strip_prefix(". Usage: "));
+        usage.is_some_and(|usage| usage == name || usage.starts_with(&format!("{name} ")))
+    });
+}
+
+fn refuse_with(session: &Session, commands: &[(&str, Arity)], is_right: fn(&str, &str) -> bool) {
     let mut connection = session.connect();
     for (name, arity) in commands {
         let wrong = match arity {
@@ -353,7 +373,8 @@ fn refuse(session: &Session, commands: &[(&str, Arity)]) {
                 let mut request = vec![spelling.as_str()];
                 request.resize(*args, "x");
                 let expected = format!("-ERR wrong number of arguments for '{name}' command");
-                assert_eq!(connection.run_args(&request).to_string(), expected, "{request:?}");
+                let error = connection.run_args(&request).to_string();
+                assert!(is_right(&error, &expected), "{request:?}: {error}");
             }
         }
     }

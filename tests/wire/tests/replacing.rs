@@ -108,7 +108,7 @@ fn what_would_replace_a_value_is_refused_and_changes_nothing() {
     let Some(session) = start() else { return };
     for_each_kind(&session, |connection, check| {
         for request in REFUSED {
-            assert_eq!(connection.run(request).to_string(), WRONG_TYPE, "{request}");
+            assert_eq!(without_type(&connection.run(request).to_string()), WRONG_TYPE, "{request}");
             check(connection, request);
         }
     });
@@ -123,8 +123,9 @@ fn so_it_is_in_transactions_scripts_functions_and_calls() {
         for (number, request) in REFUSED.iter().enumerate() {
             assert_eq!(connection.run("MULTI").to_string(), "+OK");
             assert_eq!(connection.run(request).to_string(), "+QUEUED", "{request}");
-            let replies = format!("[-\"{}\"]", &WRONG_TYPE[1..]);
-            assert_eq!(connection.run("EXEC").to_string(), replies, "{request} in MULTI");
+            let replies = connection.run("EXEC");
+            let reply = replies.items()[0].to_string();
+            assert_eq!(without_type(&reply), WRONG_TYPE, "{request} in MULTI");
             check(connection, request);
             let eval = ["EVAL", "return redis.pcall(unpack(ARGV))", "0"];
             for (way, before) in [("a script", &eval[..]), ("a function", &["FCALL", "run_it", "0"])] {
@@ -134,12 +135,17 @@ fn so_it_is_in_transactions_scripts_functions_and_calls() {
                 check(connection, request);
             }
             let call = format!("SESSION.CALL caller {} LOW 1 {request}", number + 1);
-            assert_eq!(connection.run(&call).to_string(), WRONG_TYPE, "{request} in SESSION.CALL");
+            assert_eq!(without_type(&connection.run(&call).to_string()), WRONG_TYPE, "{request} in SESSION.CALL");
             check(connection, request);
         }
         connection.run("SESSION.CLOSE caller");
     });
     session.connect().run("FUNCTION FLUSH");
+}
+
+/// An error without the key's type, which commands that Redis does not have tell.
+fn without_type(error: &str) -> &str {
+    error.split(": the key's type is ").next().unwrap_or_default()
 }
 
 const FUNCTION: &str = "#!lua name=replacing\nredis.register_function('run_it', \

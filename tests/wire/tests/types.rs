@@ -424,7 +424,7 @@ fn hash_commands_refuse_other_types() {
         refuse(&session, &["hash"], HASH_COMMANDS_8_0);
     }
     if session.product() == Product::Holdfast {
-        refuse(&session, &["hash"], HASH_COMMANDS_HOLDFAST);
+        refuse_own(&session, &["hash"], HASH_COMMANDS_HOLDFAST);
     }
 }
 
@@ -487,7 +487,7 @@ fn list_commands_refuse_other_types() {
 fn cell_commands_refuse_other_types() {
     let session = Session::start();
     if session.product() == Product::Holdfast {
-        refuse(&session, &["cell"], CELL_COMMANDS);
+        refuse_own(&session, &["cell"], CELL_COMMANDS);
     }
 }
 
@@ -495,7 +495,7 @@ fn cell_commands_refuse_other_types() {
 fn register_commands_refuse_other_types() {
     let session = Session::start();
     if session.product() == Product::Holdfast {
-        refuse(&session, &["register"], REGISTER_COMMANDS);
+        refuse_own(&session, &["register"], REGISTER_COMMANDS);
     }
 }
 
@@ -503,7 +503,7 @@ fn register_commands_refuse_other_types() {
 fn session_commands_refuse_other_types() {
     let session = Session::start();
     if session.product() == Product::Holdfast {
-        refuse(&session, &[], SESSION_COMMANDS);
+        refuse_own(&session, &[], SESSION_COMMANDS);
     }
 }
 
@@ -511,7 +511,7 @@ fn session_commands_refuse_other_types() {
 fn run_commands_refuse_other_types() {
     let session = Session::start();
     if session.product() == Product::Holdfast {
-        refuse(&session, &["run"], RUN_COMMANDS);
+        refuse_own(&session, &["run"], RUN_COMMANDS);
     }
 }
 
@@ -562,13 +562,22 @@ fn mget_and_lcs_have_their_own_answers() {
 
 /// Runs commands meant for some types against a value of each of the others.
 fn refuse(session: &Session, own_kinds: &[&str], commands: &[&str]) {
+    refuse_with(session, own_kinds, commands, |_| WRONG_TYPE.to_owned());
+}
+
+/// The same for commands of our own, which say what type the key has.
+fn refuse_own(session: &Session, own_kinds: &[&str], commands: &[&str]) {
+    refuse_with(session, own_kinds, commands, |kind| format!("{WRONG_TYPE}: the key's type is {}", kind.name));
+}
+
+fn refuse_with(session: &Session, own_kinds: &[&str], commands: &[&str], expected: fn(&Kind) -> String) {
     for_each_kind(session, |connection, kind| {
         if own_kinds.contains(&kind.name) {
             return;
         }
         let before = connection.run(kind.show);
         for command in commands {
-            assert_eq!(connection.run(command).to_string(), WRONG_TYPE, "{command} of a {}", kind.name);
+            assert_eq!(connection.run(command).to_string(), expected(kind), "{command} of a {}", kind.name);
         }
         assert_eq!(connection.run(kind.show), before, "a {} changed", kind.name);
         assert_eq!(connection.run("TTL k").integer(), -1, "a {} got a deadline", kind.name);

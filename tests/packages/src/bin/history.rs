@@ -211,7 +211,7 @@ impl Driver {
 
     async fn job(&self, op: &Value) -> Result {
         match text(op, "op") {
-            "q.index" => Ok(done(self.queue.create_index("due", "job:").await?)),
+            "q.index" => Ok(json!(self.queue.create_index("due", "job:").await?)),
             "q.add" => {
                 sleep(Duration::from_millis(2)).await; // two jobs of one millisecond come in the order of their keys
                 let delay = millis(&op["delay"]).unwrap_or_default();
@@ -254,7 +254,7 @@ impl Driver {
     async fn group(&self, op: &Value) -> Result {
         let queue = &self.grouped;
         Ok(match text(op, "op") {
-            "g.index" => done(queue.create_index(text(op, "index"), "task:").await?),
+            "g.index" => json!(queue.create_index(text(op, "index"), "task:").await?),
             "g.add" => {
                 sleep(Duration::from_millis(2)).await;
                 let delay = millis(&op["delay"]).unwrap_or_default();
@@ -432,8 +432,8 @@ impl Driver {
                         "run": name, "seq": event.run_seq, "type": shown(&event.event_type), "data": event.data.0,
                         "key": shown(&event.key), "event_id": event_id(&event.event_id),
                         "emitted_at": if emitted_at.starts_with("at-") { &emitted_at } else { "now" },
-                        "step": shown_option(event.step.as_deref()),
-                        "logical_attempt": shown_option(event.logical_attempt.as_deref()),
+                        "step": shown_option(event.step_id.as_deref()),
+                        "logical_attempt": shown_option(event.logical_attempt_id.as_deref()),
                         "ref": shown_option(event.engine_run_ref.as_deref()),
                         "plan": shown_option(event.plan_version.as_deref()), "attributes": attributes,
                     })
@@ -756,8 +756,8 @@ fn new_event(op: &Value) -> NewEvent<Json<Value>> {
     for (name, set) in [
         ("key", NewEvent::key as fn(_, String) -> _),
         ("event_id", NewEvent::event_id),
-        ("step", NewEvent::step),
-        ("logical_attempt", NewEvent::logical_attempt),
+        ("step", NewEvent::step_id),
+        ("logical_attempt", NewEvent::logical_attempt_id),
         ("emitted_at", NewEvent::emitted_at),
         ("ref", NewEvent::engine_run_ref),
         ("plan", NewEvent::plan_version),
@@ -819,6 +819,7 @@ fn kind(error: &Error) -> &'static str {
         Error::NoSession(_) => "no-session",
         Error::Mismatch(_) => "mismatch",
         Error::Evicted(_) => "evicted",
+        Error::IndexDiffers(_) => "refused",
         Error::Lost(_) => "lost",
         Error::SessionLost(_) => "session-lost",
         Error::Closed => "closed",

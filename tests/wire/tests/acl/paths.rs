@@ -90,7 +90,9 @@ fn a_search_needs_the_right_to_all_that_it_may_find() {
     {
         allowed(admin, line);
     }
-    let mut tenant = own.user("one", "~one:* ~idx:one &one* +@all");
+    ok(admin, "IDX.CREATE idx:hidden PREFIX 1 two: FIELD due");
+    let mut tenant = own.user("one", "~one:* ~idx:one ~idx:hidden &one* +@all");
+    allowed(&mut tenant, "IDX.CREATE idx:one IFABSENT PREFIX 1 one: FIELD due");
     for line in [
         "CLAIM 1 idx:one MAX 10 SET 1 state taken",
         "IDX.RANGE idx:one 0 10",
@@ -150,6 +152,8 @@ fn a_search_needs_the_right_to_all_that_it_may_find() {
         // A word that is a value hides no option.
         "SWEEP idx:one BEFORE 10 SET 1 PUBLISH one.swept PUBLISH other",
         "IDX.CREATE idx:one FIELD due PREFIX 1 two:",
+        // It would tell what the index has.
+        "IDX.CREATE idx:hidden IFABSENT FIELD due PREFIX 1 one:",
         "CELL.LIST PREFIX one: PREFIX two:",
         "REG.RESTORE FROM one:blob INTO one: INTO two:",
         "SESSION.OPEN CAP 1 ID one:s ID two:s",

@@ -85,7 +85,7 @@ fn mget_reads_several_cells() {
         > SET s x
         +OK
         > CELL.MGET a s
-        -WRONGTYPE Operation against a key holding the wrong kind of value
+        ~-WRONGTYPE * wrong kind of value: the key's type is *
         > CELL.MGET a ""
         -ERR the name of a cell must have 1 to 1024 bytes
         > CELL.MGET a _strata/x
@@ -271,7 +271,7 @@ fn wrong_arguments_are_named() {
         > CELL.CAS a 9223372036854775808 v
         -ERR the expected version must be NONE or a whole number not below 0, not '9223372036854775808'
         > CELL.SET a v EX
-        -ERR the time behind EX is missing
+        ~-ERR missing: the time behind EX. Usage: *
         > CELL.SET a v EX 0
         -ERR the time behind EX must be a positive number that fits in 63 bits of ms
         > CELL.SET a v PX x
@@ -283,17 +283,17 @@ fn wrong_arguments_are_named() {
         > CELL.SET a v EX 5 PERSIST
         -ERR the lifetime is given twice
         > CELL.SET a v EXAT 99999999999
-        ~-ERR unknown option 'EXAT': send *
+        ~-ERR unknown option 'EXAT'. *
         > CELL.SET a v WITHCURRENT
-        ~-ERR unknown option 'WITHCURRENT': send *
+        ~-ERR unknown option 'WITHCURRENT'. *
         > CELL.INIT a v PERSIST
-        ~-ERR unknown option 'PERSIST': send *
+        ~-ERR unknown option 'PERSIST'. *
         > CELL.CAS a 1 v WITHCURRENT WITHCURRENT
         -ERR WITHCURRENT is given twice
         > CELL.DEL a 1
-        ~-ERR unknown option '1': send *
+        ~-ERR unknown option '1'. *
         > CELL.DEL a IF
-        -ERR the version behind IF is missing
+        ~-ERR missing: the version behind IF. Usage: *
         > CELL.DEL a IF 0
         -ERR the version behind IF must be a whole number not below 1, not '0'
         > CELL.GETV a VERSION 0
@@ -301,7 +301,7 @@ fn wrong_arguments_are_named() {
         > CELL.GETV a ASOF -1
         -ERR the time behind ASOF must be a whole number not below 0, not '-1'
         > CELL.GETV a AFTER
-        -ERR the version behind AFTER is missing
+        ~-ERR missing: the version behind AFTER. Usage: *
         > CELL.GETV a VERSION 1 AFTER 1
         -ERR the version is given twice
         > CELL.GETV a BLOCK 5

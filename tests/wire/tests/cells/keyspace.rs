@@ -28,7 +28,7 @@ fn a_cell_is_a_key_of_its_own_type() {
         > SET s x
         +OK
         > CELL.SET s v
-        -WRONGTYPE Operation against a key holding the wrong kind of value
+        ~-WRONGTYPE * wrong kind of value: the key's type is *
         > SET a x
         -WRONGTYPE Operation against a key holding the wrong kind of value
         > CELL.GET a

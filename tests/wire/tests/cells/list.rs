@@ -35,11 +35,11 @@ fn cells_alone_are_listed() {
         > CELL.LIST LIMIT -1
         -ERR the number behind LIMIT must be a whole number not below 0, not '-1'
         > CELL.LIST dev/
-        ~-ERR unknown option 'dev/': send *
+        ~-ERR unknown option 'dev/'. *
         > CELL.LIST PREFIX a PREFIX b
         -ERR PREFIX is given twice
         > CELL.LIST PREFIX
-        -ERR the prefix is missing
+        ~-ERR missing: the prefix. Usage: *
         "#,
     );
 }

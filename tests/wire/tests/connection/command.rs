@@ -266,5 +266,7 @@ fn the_table_agrees_with_what_commands_do() {
 
 fn refuse(connection: &mut Connection, request: &[&str]) {
     let expected = format!("-ERR wrong number of arguments for '{}' command", request[0]);
-    assert_eq!(connection.run_args(request).to_string(), expected, "{request:?}");
+    let error = connection.run_args(request).to_string();
+    // Commands that Redis does not have go on with their usage.
+    assert_eq!(error.split(". Usage: ").next(), Some(&*expected), "{request:?}");
 }

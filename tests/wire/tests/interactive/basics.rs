@@ -105,7 +105,7 @@ fn words_out_of_place() {
         r#"
         # holdfast only
         > TXN.BEGIN x
-        ~-ERR unknown option 'x': send *
+        ~-ERR unknown option 'x'. *
         > TXN.BEGIN
         +OK
         > TXN.BEGIN
@@ -117,7 +117,7 @@ fn words_out_of_place() {
         > NOSUCH a
         ~-ERR unknown command 'NOSUCH', with args beginning with: 'a'*
         > TXN.COMMIT x
-        -ERR wrong number of arguments for 'txn.commit' command
+        ~-ERR wrong number of arguments for 'txn.commit' command. Usage: TXN.COMMIT*
         > SET a 1
         +OK
         > TXN.COMMIT

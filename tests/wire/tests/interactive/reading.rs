@@ -125,7 +125,7 @@ fn it_has_only_commands_that_read_cells() {
         > SET s 1
         +OK
         > TXN.BEGIN READ
-        ~-ERR unknown option 'READ': send *
+        ~-ERR unknown option 'READ'. *
         > TXN.BEGIN READONLY READONLY
         ~-ERR *
         > TXN.BEGIN READONLY

@@ -171,9 +171,11 @@ fn tidy(command: &Command, reply: Reply) -> Reply {
             let event = |event: &Reply| parts(event, &["runSeq", "eventId", "idempotencyKey", "eventData"]);
             Reply::Array(events.iter().map(event).collect())
         }
-        (Command::Script { .. }, Reply::Error(text)) => {
+        (_, Reply::Error(text)) => {
             let text = String::from_utf8_lossy(&text).into_owned();
-            Reply::Error(text.split(" script: ").next().unwrap_or_default().into())
+            let text = text.split(" script: ").next().unwrap_or_default();
+            // Commands that Redis does not have tell the key's type.
+            Reply::Error(text.split(": the key's type is ").next().unwrap_or_default().into())
         }
         (_, reply) => reply,
     }

@@ -22,6 +22,8 @@ fn keys_of_the_target_are_not_removed_unasked() {
     assert_eq!(tool.wait_for_end().code(), Some(1));
     let done = promote(&url(&server), &[]);
     assert_eq!(done.status.code(), Some(1), "nothing follows");
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(said.contains("too early, or done already"), "{said}");
 }
 
 #[test]

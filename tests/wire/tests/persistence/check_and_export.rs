@@ -438,3 +438,91 @@ fn sessions_are_exported_whole() {
     let server = imported.start(&[]);
     assert_eq!(server.connect().run("SESSION.CALL s 3 LOW 3 INCR n").to_string(), ":3");
 }
+
+/// `holdfast check --repair`, with stdin that is no terminal.
+fn repair(home: &Home, more: &[&str]) -> Output {
+    let mut command = Command::new(binary());
+    command.args(["check", "--repair"]).args(more).arg(home.data()).stdin(Stdio::null());
+    command.output().expect("cannot start the server's binary")
+}
+
+#[test]
+fn a_damaged_end_is_cut_off_after_it_was_shown() {
+    let Some(home) = Home::fresh() else { return };
+    let server = home.start(&["--appendfsync", "always"]);
+    let mut connection = server.connect();
+    for number in 1..=20 {
+        ok(&mut connection, &format!("SET k{number} v{number}"));
+    }
+    let refused = repair(&home, &["--yes"]);
+    assert!(!refused.status.success() && text(&refused.stderr).contains("in use"), "{}", text(&refused.stderr));
+    server.kill();
+    assert!(succeeded(&repair(&home, &["--yes"])).contains("the journal is whole"));
+    // In the last batch: nothing can be read behind it.
+    let file = home.files_named(".seg")[0].clone();
+    let whole = home.files();
+    let last = whole[&file].iter().rposition(|byte| *byte != 0).expect("there is data");
+    home.change(&file, |bytes| bytes[last] ^= 1);
+    let damaged = home.files();
+    let check = home.tool("check");
+    assert_eq!(check.status.code(), Some(1));
+    let said = text(&check.stderr);
+    assert!(said.contains("holdfast check --repair") && said.contains(&file) && said.contains("batch 20"), "{said}");
+    let unconfirmed = repair(&home, &[]);
+    assert!(!unconfirmed.status.success() && text(&unconfirmed.stderr).contains("--yes"), "{unconfirmed:?}");
+    assert!(text(&unconfirmed.stdout).contains("batches up to 19 stay"), "{unconfirmed:?}");
+    assert!(home.files() == damaged, "nothing is changed without a confirmation");
+    let said = succeeded(&repair(&home, &["--yes"]));
+    assert!(said.contains("with 0 batches that can still be read") && said.contains("all of it is sound"), "{said}");
+    let copies = home.files_named(".cut-1");
+    assert_eq!(copies.len(), 2, "the end of the segment, and MARKS: {copies:?}");
+    let server = home.start(&[]);
+    let mut connection = server.connect();
+    assert_eq!(connection.run("EXISTS k20").integer(), 0);
+    assert_eq!(connection.run("DBSIZE").integer(), 19);
+    ok(&mut connection, "SET k20 again");
+    server.kill();
+    assert_eq!(home.files_named(".cut-1"), copies, "a start leaves the copies alone");
+    assert!(succeeded(&home.tool("check")).contains("20 string"));
+}
+
+#[test]
+fn batches_behind_the_damage_are_lost_only_if_that_is_said() {
+    let Some(home) = Home::fresh() else { return };
+    let server = home.start(&["--appendfsync", "always"]);
+    let mut connection = server.connect();
+    for number in 1..=20 {
+        ok(&mut connection, &format!("SET k{number} v{number}"));
+    }
+    server.kill();
+    let file = home.files_named(".seg")[0].clone();
+    home.change(&file, |bytes| bytes[300] ^= 1);
+    let before = home.files();
+    let refused = repair(&home, &["--yes"]);
+    let said = text(&refused.stderr);
+    let named =
+        said.split("--lose-after ").nth(1).and_then(|rest| rest.split_whitespace().next()).expect("it is named");
+    let stays: usize = named.parse().expect("a number");
+    assert!(!refused.status.success() && stays < 10 && said.contains(&format!("{} batches", 20 - stays - 1)), "{said}");
+    assert!(!repair(&home, &["--yes", "--lose-after", "20"]).status.success(), "another number is no consent");
+    assert!(home.files() == before, "what is refused changes nothing");
+    succeeded(&repair(&home, &["--yes", "--lose-after", named]));
+    let server = home.start(&[]);
+    assert_eq!(server.connect().run("DBSIZE").integer(), stays as i64);
+}
+
+#[test]
+fn a_missing_segment_is_no_case_for_a_repair() {
+    let Some(home) = Home::fresh() else { return };
+    let server = home.start(&["--appendfsync", "always"]);
+    ok(&mut server.connect(), "SET a 1");
+    server.kill();
+    let file = home.files_named(".seg")[0].clone();
+    fs::remove_file(home.data().join(&file)).expect("cannot remove a segment");
+    let before = home.files();
+    for output in [home.tool("check"), repair(&home, &["--yes"])] {
+        let said = text(&output.stderr);
+        assert!(!output.status.success() && said.contains("no cut mends this") && said.contains(&file), "{said}");
+    }
+    assert!(home.files() == before, "what is refused changes nothing");
+}

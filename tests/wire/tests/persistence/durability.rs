@@ -134,9 +134,9 @@ fn client_durability_takes_four_words() {
         > CLIENT DURABILITY SOMETIMES
         -ERR 'SOMETIMES' is no durability: use ALWAYS, EVERYSEC, NO, or DEFAULT for what appendfsync says
         > CLIENT DURABILITY
-        -ERR wrong number of arguments for 'client|durability' command
+        -ERR wrong number of arguments for 'client|durability' command. Usage: CLIENT DURABILITY <ALWAYS | EVERYSEC | NO | DEFAULT>
         > CLIENT DURABILITY always always
-        -ERR wrong number of arguments for 'client|durability' command
+        -ERR wrong number of arguments for 'client|durability' command. Usage: CLIENT DURABILITY <ALWAYS | EVERYSEC | NO | DEFAULT>
         > GET a
         "2"
         "#,

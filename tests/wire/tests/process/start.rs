@@ -43,6 +43,50 @@ fn a_port_in_use_is_named_with_a_way_out() {
     assert!(stderr.contains("Try --port"), "{stderr}");
 }
 
+#[test]
+fn an_address_of_another_machine_is_the_fault_and_not_the_port() {
+    if !can_start_holdfast() {
+        return;
+    }
+    // For documentation: no machine has it.
+    let Failure { code, stderr } = fail_to_start(&["--bind", "192.0.2.1"], &[]);
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains("192.0.2.1") && stderr.contains("no network interface of this machine has this address"));
+    assert!(!stderr.contains("--port"), "{stderr}");
+}
+
+/// What is wrong with addresses and users is found before a data directory is made.
+#[test]
+fn a_start_that_fails_leaves_no_data_directory_behind() {
+    if !can_start_holdfast() {
+        return;
+    }
+    let home = Dir::fresh();
+    let data = home.path().join("data");
+    let dir = data.to_str().expect("a plain path");
+    let other = TcpListener::bind("127.0.0.1:0").expect("cannot bind to a free port");
+    let taken = other.local_addr().expect("a bound socket has an address");
+    for (address, more) in [(taken, ["--user", "x on"]), (free_address(), ["--user", "x on +@foo"])] {
+        let Failure { code, stderr } = fail_to_start_at(address, &["--dir", dir, more[0], more[1]], &[]);
+        assert_eq!(code, Some(1), "{stderr}");
+        assert!(!data.exists(), "{stderr}");
+    }
+}
+
+#[test]
+fn a_wrong_rule_of_a_user_names_where_the_user_is_configured() {
+    if !can_start_holdfast() {
+        return;
+    }
+    let dir = Dir::fresh();
+    let file = dir.write(
+        "h.toml",
+        "[[user]]\nname = \"ann\"\nrules = \"on\"\n\n[[user]]\nname = \"bob\"\nrules = \"on +@foo\"\n",
+    );
+    refuses(&["--user", "x on +@foo"], &[], &["flag --user x: ", "'+@foo'", "Unknown command or category"]);
+    refuses(&["--config", &file], &[], &[&format!("{file}: table [[user]] number 2 (bob): "), "'+@foo'"]);
+}
+
 #[track_caller]
 fn refuses(args: &[&str], variables: &[(&str, &str)], words: &[&str]) {
     let Failure { code, stderr } = fail_to_start(args, variables);

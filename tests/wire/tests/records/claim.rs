@@ -241,7 +241,7 @@ fn errors_name_the_argument_and_change_nothing() {
         > HSET job:1 at 1
         :1
         > CLAIM 1 due
-        -ERR wrong number of arguments for 'claim' command
+        ~-ERR wrong number of arguments for 'claim' command. Usage: CLAIM*
         > CLAIM 0 SET 1 a b
         -ERR CLAIM needs the name of at least one index
         > CLAIM x due SET 1 a b
@@ -249,7 +249,7 @@ fn errors_name_the_argument_and_change_nothing() {
         > CLAIM 9 due SET 1 a b
         ~-ERR CLAIM counts 9 items of*
         > CLAIM 1 due KEYS WITHTTL
-        -ERR SET, which says what becomes of a record, is missing
+        ~-ERR missing: SET, which says what becomes of a record. Usage: *
         > CLAIM 1 due SET 0
         -ERR SET must set at least one field, or the record would be found again and again
         > CLAIM 1 due SET 1 a b SET 1 a b
@@ -257,11 +257,11 @@ fn errors_name_the_argument_and_change_nothing() {
         > CLAIM 1 due SET 1 n 1 COUNTER n
         -ERR the field 'n' is counted, and cannot be in SET too
         > CLAIM 1 due SET 1 a b UPTO 3 ELSE 1 a c
-        -ERR COUNTER, without which UPTO has no meaning, is missing
+        ~-ERR missing: COUNTER, without which UPTO has no meaning. Usage: *
         > CLAIM 1 due SET 1 a b COUNTER n UPTO 3
-        -ERR ELSE, which says what becomes of a record above UPTO, is missing
+        ~-ERR missing: ELSE, which says what becomes of a record above UPTO. Usage: *
         > CLAIM 1 due SET 1 a b COUNTER n ELSE 1 a c
-        -ERR UPTO, without which ELSE has no meaning, is missing
+        ~-ERR missing: UPTO, without which ELSE has no meaning. Usage: *
         > CLAIM 1 due SET 1 a b COUNTER n UPTO 3 ELSE 0
         -ERR ELSE must set at least one field, or the record would be found again
         > CLAIM 1 due SET 1 a b COUNTER n UPTO -1 ELSE 1 a c
@@ -273,13 +273,13 @@ fn errors_name_the_argument_and_change_nothing() {
         > CLAIM 1 due SET 1 a b BLOCK 1.5
         -ERR the time behind BLOCK must be a whole number not below 0, not '1.5'
         > CLAIM 1 due SET 1 a b BLOCK
-        -ERR the time behind BLOCK is missing
+        ~-ERR missing: the time behind BLOCK. Usage: *
         > CLAIM 1 due SET 1 a b COUNTER
-        -ERR the field behind COUNTER is missing
+        ~-ERR missing: the field behind COUNTER. Usage: *
         > CLAIM 1 due SET 1 a b KEYS FIELDS 1 a
         ~-ERR *
         > CLAIM 1 due SET 1 a b LIMIT 3
-        -ERR unknown option 'LIMIT'
+        ~-ERR unknown option 'LIMIT'. *
         > CLAIM 1 nosuch SET 1 a b BLOCK 0
         -ERR there is no index 'nosuch'
         > ZADD due2 1 job:1

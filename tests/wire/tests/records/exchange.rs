@@ -127,9 +127,9 @@ fn a_stamp_that_is_wrong_changes_nothing() {
         > HPUT job STAMP 1 at 0 STAMP 1 b 0 FIELDS 1 state x
         -ERR STAMP is given twice
         > HCAS job STAMP 2 at 0 b
-        -ERR STAMP counts 2 items of 2, but 3 arguments follow
+        ~-ERR STAMP counts 2 items of 2, but 3 arguments follow. Usage: *
         > HPUT job STAMP 1 at 0
-        -ERR FIELDS is missing
+        ~-ERR missing: FIELDS, the fields to write. Usage: *
         > HPUT job STAMP 0 FIELDS 0
         -ERR FIELDS must name at least one field: a record has some
         > HGETALL job
@@ -165,7 +165,7 @@ fn a_field_is_swapped_if_it_holds_what_is_expected() {
         > SET text x
         +OK
         > HCAS text state a b
-        -WRONGTYPE Operation against a key holding the wrong kind of value
+        ~-WRONGTYPE * wrong kind of value: the key's type is *
         "##,
     );
 }
@@ -223,17 +223,17 @@ fn an_exchange_that_is_wrong_changes_nothing() {
         > HSET job state pending
         :1
         > HCAS job IF 1 state pending NX
-        -ERR unknown option 'NX'
+        ~-ERR unknown option 'NX'. *
         > HCAS job IF x state pending
         -ERR the count behind IF must be a whole number not below 0, not 'x'
         > HCAS job SET -1 state pending
         -ERR the count behind SET must be a whole number not below 0, not '-1'
         > HCAS job SET 2 state running worker
-        -ERR SET counts 2 items of 2, but 3 arguments follow
+        ~-ERR SET counts 2 items of 2, but 3 arguments follow. Usage: *
         > HCAS job DEL 9223372036854775807 state running
-        -ERR DEL counts 9223372036854775807 items of 1, but 2 arguments follow
+        ~-ERR DEL counts 9223372036854775807 items of 1, but 2 arguments follow. Usage: *
         > HCAS job PERSIST SET
-        -ERR the count behind SET is missing
+        ~-ERR missing: the count behind SET. Usage: *
         > HCAS job SET 1 state a SET 1 state b
         -ERR SET is given twice
         > HCAS job SET 1 state a PX 0
@@ -243,9 +243,9 @@ fn an_exchange_that_is_wrong_changes_nothing() {
         > HCAS job SET 1 state a EX 10 PERSIST
         -ERR the lifetime is given twice
         > HCAS job SET 1 state a EX
-        -ERR the time behind EX is missing
+        ~-ERR missing: the time behind EX. Usage: *
         > HCAS job state
-        -ERR wrong number of arguments for 'hcas' command
+        ~-ERR wrong number of arguments for 'hcas' command. Usage: HCAS*
         > HGETALL job
         ["state", "pending"]
         > PTTL job
@@ -276,13 +276,13 @@ fn fields_and_deadline_are_written_at_once() {
         > HPUT job KEEPTTL EXAT 1 FIELDS 1 a b
         -ERR the lifetime is given twice
         > HPUT job FIELDS 0
-        -ERR wrong number of arguments for 'hput' command
+        ~-ERR wrong number of arguments for 'hput' command. Usage: HPUT*
         > HPUT job REPLACE FIELDS 0 a b
-        -ERR unknown option 'a'
+        ~-ERR unknown option 'a'. *
         > HPUT job FIELDS 1 a b c
-        -ERR unknown option 'c'
+        ~-ERR unknown option 'c'. *
         > HPUT job REPLACE EX 10 state done
-        -ERR unknown option 'state'
+        ~-ERR unknown option 'state'. *
         > HPUT job REPLACE EX 10 KEEPTTL
         -ERR the lifetime is given twice
         > HPUT job REPLACE EX 10 REPLACE
@@ -294,7 +294,7 @@ fn fields_and_deadline_are_written_at_once() {
         > SET text x
         +OK
         > HPUT text FIELDS 1 a b
-        -WRONGTYPE Operation against a key holding the wrong kind of value
+        ~-WRONGTYPE * wrong kind of value: the key's type is *
         "##,
     );
 }

@@ -282,3 +282,51 @@ fn walk_with<T, All: Default + Extend<T>>(
         }
     }
 }
+
+/// One of several clients makes the index, and the others are answered when it can be read.
+#[test]
+fn of_those_who_ask_for_an_absent_index_at_once_one_makes_it() {
+    const CLIENTS: usize = 8;
+    let Some(session) = start() else { return };
+    let mut connection = session.connect();
+    fill(&mut connection, RECORDS);
+    let records = connection.run("DBSIZE").integer();
+    let create = PLAIN.command().replacen("PREFIX", "IFABSENT PREFIX", 1);
+    for _ in 0..5 {
+        let mut clients: Vec<Connection> = (0..CLIENTS).map(|_| session.connect()).collect();
+        for client in &mut clients {
+            client.queue_line(&create);
+            client.queue_line("ZCARD plain");
+            client.flush();
+        }
+        let made: i64 = clients.iter_mut().map(|client| client.read().integer()).sum();
+        assert_eq!(made, 1, "{CLIENTS} clients made the index so often");
+        let seen: BTreeSet<i64> = clients.iter_mut().map(|client| client.read().integer()).collect();
+        assert!(seen.len() == 1 && *seen.first().unwrap() > 0, "{seen:?} of {records} records");
+        assert_eq!(connection.run("IDX.DROP plain").integer(), 1);
+    }
+}
+
+/// An index that is made if it is absent is there after a crash, and asking for it again is no batch.
+#[test]
+fn an_absent_index_is_in_the_journal_once() {
+    let Some(home) = Home::fresh() else { return };
+    let create = PLAIN.command().replacen("PREFIX", "IFABSENT PREFIX", 1);
+    let server = home.start();
+    let mut connection = server.connect();
+    ok(&mut connection, "HMSET r:1 n 1");
+    assert_eq!(connection.run(&create).integer(), 1);
+    let sequence = |connection: &mut Connection| {
+        let info = connection.run("INFO persistence").to_string();
+        info.split("journal_sequence:").nth(1).and_then(|rest| rest.split("\\r").next().map(str::to_owned))
+    };
+    let before = sequence(&mut connection).expect("INFO tells of the journal");
+    assert_eq!(connection.run(&create).integer(), 0);
+    assert!(connection.run("IDX.CREATE plain IFABSENT PREFIX 1 other: FIELD n").is_error());
+    assert_eq!(sequence(&mut connection).as_ref(), Some(&before));
+    server.kill();
+    let server = home.start();
+    let mut connection = server.connect();
+    assert_eq!(connection.run(&create).integer(), 0);
+    assert_eq!(connection.run("ZCARD plain").integer(), 1);
+}

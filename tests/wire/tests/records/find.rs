@@ -79,7 +79,7 @@ fn a_search_that_is_wrong_is_refused() {
         > HSET p:1 a 1 b 2
         :2
         > HFIND p: CURSOR
-        -ERR the cursor is missing
+        ~-ERR missing: the cursor. Usage: *
         > HFIND p: CURSOR x
         -ERR the cursor 'x' is none of ours: begin with 0
         > HFIND p: CURSOR -1
@@ -95,33 +95,33 @@ fn a_search_that_is_wrong_is_refused() {
         > HFIND p: WITHTTL withttl
         -ERR WITHTTL is given twice
         > HFIND p: WITHTTLS
-        -ERR unknown option 'WITHTTLS'
+        ~-ERR unknown option 'WITHTTLS'. *
         > HFIND p: LIMIT
-        -ERR the number behind LIMIT is missing
+        ~-ERR missing: the number behind LIMIT. Usage: *
         > HFIND p: LIMIT 1 LIMIT 1
         -ERR LIMIT is given twice
         > HFIND p: KEYS FIELDS 1 a
         -ERR FIELDS or KEYS is given twice
         > HFIND p: FIELDS 2 a
-        -ERR FIELDS counts 2 items of 1, but 1 arguments follow
+        ~-ERR FIELDS counts 2 items of 1, but 1 argument follows. Usage: *
         > HFIND p: FIELDS
-        -ERR the count behind FIELDS is missing
+        ~-ERR missing: the count behind FIELDS. Usage: *
         > HFIND p: FILTER
-        -ERR the field behind FILTER is missing
+        ~-ERR missing: the field behind FILTER. Usage: *
         > HFIND p: FILTER a
-        -ERR the operator behind FILTER and its field is missing
+        ~-ERR missing: the operator behind FILTER and its field. Usage: *
         > HFIND p: FILTER a eq
-        -ERR the value behind FILTER, its field and operator is missing
+        ~-ERR missing: the value behind FILTER, its field and operator. Usage: *
         > HFIND p: FILTER a ~ 1
         -ERR the operator '~' is none of eq ne lt le gt ge in notin
         > HFIND p: FILTER a notin 1
-        -ERR 'notin' counts 1 items of 1, but 0 arguments follow
+        ~-ERR 'notin' counts 1 items of 1, but 0 arguments follow. Usage: *
         > HFIND p: FILTER a in -1
         -ERR the count behind 'in' must be a whole number not below 0, not '-1'
         > HFIND p: COUNT 1
-        -ERR unknown option 'COUNT'
+        ~-ERR unknown option 'COUNT'. *
         > HFIND p: "\xff\x00"
-        -ERR unknown option '\xff\x00'
+        ~-ERR unknown option '\xff\x00'. *
         > HFIND p:
         ["0", [["p:1", ["a", "1", "b", "2"]]]]
         "##,

@@ -299,7 +299,7 @@ fn limits_are_told_and_refused() {
         > IDX.LIMIT due EACH RATE 0 5
         -ERR the number behind RATE must be a whole number from 1 to 1000000000, not '0'
         > IDX.LIMIT due EACH RATE 5
-        -ERR the milliseconds behind RATE is missing
+        ~-ERR missing: the milliseconds behind RATE. Usage: *
         > IDX.LIMIT due EACH BURST 5
         -ERR BURST has no meaning without the numbers of RATE
         > IDX.LIMIT due EACH WEIGHT 0
@@ -314,7 +314,7 @@ fn limits_are_told_and_refused() {
         > IDX.LIMIT due ALL WEIGHT 2
         -ERR WEIGHT is for groups, not for ALL
         > IDX.LIMIT due EACH PAUSE maybe
-        -ERR unknown option 'maybe': send PAUSE yes or PAUSE no
+        ~-ERR unknown option 'maybe'. *
         > IDX.LIMIT plain EACH PAUSE yes
         -ERR the index 'plain' has no groups: it was created without GROUP
         > IDX.LIMIT plain GROUP g PAUSE yes
@@ -329,7 +329,7 @@ fn limits_are_told_and_refused() {
         > CLAIM 1 due SET 1 at 5 COUNTER state
         -ERR the field 'state' says what is held, and cannot be counted
         > CLAIM 1 due SET 1 at 5 ORDER last
-        -ERR unknown option 'last': send ORDER fair or ORDER score
+        ~-ERR unknown option 'last'. *
         > IDX.GROUPS due CURSOR x
         ~-ERR the cursor behind CURSOR must be a whole number*
         > IDX.GROUPS plain

@@ -218,11 +218,11 @@ fn an_index_that_is_wrong_is_not_made() {
         r##"
         # holdfast only
         > IDX.CREATE x PREFIX 1 x FIELD
-        -ERR the field behind FIELD is missing
+        ~-ERR missing: the field behind FIELD. Usage: *
         > IDX.CREATE x PREFIX 1 x FOO at
-        -ERR unknown option 'FOO'
+        ~-ERR unknown option 'FOO'. *
         > IDX.CREATE x PREFIX 2 x FIELD at
-        -ERR unknown option 'at'
+        ~-ERR unknown option 'at'. *
         > IDX.CREATE x PREFIX 0 FIELD at STAMP
         -ERR PREFIX must name at least one prefix; the empty one is all names
         > IDX.CREATE x PREFIX x y FIELD at
@@ -232,19 +232,19 @@ fn an_index_that_is_wrong_is_not_made() {
         > IDX.CREATE x PREFIX 1.0 y FIELD at
         -ERR the count behind PREFIX must be a whole number not below 0, not '1.0'
         > IDX.CREATE x PREFIX 4 y FIELD at
-        -ERR PREFIX counts 4 items of 1, but 3 arguments follow
+        ~-ERR PREFIX counts 4 items of 1, but 3 arguments follow. Usage: *
         > IDX.CREATE x PREFIX 9223372036854775807 y FIELD at
-        -ERR PREFIX counts 9223372036854775807 items of 1, but 3 arguments follow
+        ~-ERR PREFIX counts 9223372036854775807 items of 1, but 3 arguments follow. Usage: *
         > IDX.CREATE x PREFIX 9223372036854775808 y FIELD at
         -ERR the count behind PREFIX must be a whole number not below 0, not '9223372036854775808'
         > IDX.CREATE x FIELD at STAMP PREFIX
-        -ERR the count behind PREFIX is missing
+        ~-ERR missing: the count behind PREFIX. Usage: *
         > IDX.CREATE x PREFIX 1 a STAMP STAMP
         -ERR STAMP is given twice
         > IDX.CREATE x PREFIX 1 a STAMP ONLY a 0
-        -ERR FIELD is missing: which field is the score
+        ~-ERR missing: FIELD, which names the field that is the score. Usage: *
         > IDX.CREATE x FIELD at STAMP ONLY a 0
-        -ERR PREFIX is missing: which records are in the index
+        ~-ERR missing: PREFIX, which says which records are in the index. Usage: *
         > IDX.CREATE x PREFIX 1 a PREFIX 1 b FIELD at
         -ERR PREFIX is given twice
         > IDX.CREATE x PREFIX 1 a FIELD b FIELD at
@@ -254,17 +254,17 @@ fn an_index_that_is_wrong_is_not_made() {
         > IDX.CREATE x PREFIX 1 a FIELD at ONLY s 1 a ONLY s 1 b
         -ERR ONLY or EXCLUDE is given twice
         > IDX.CREATE x PREFIX 1 a FIELD at ONLY s 2 a
-        -ERR ONLY counts 2 items of 1, but 1 arguments follow
+        ~-ERR ONLY counts 2 items of 1, but 1 argument follows. Usage: *
         > IDX.CREATE x PREFIX 1 a FIELD at exclude s x a
         -ERR the count behind EXCLUDE must be a whole number not below 0, not 'x'
         > IDX.CREATE x PREFIX 1 a FIELD at ONLY s
-        -ERR the count behind ONLY is missing
+        ~-ERR missing: the count behind ONLY. Usage: *
         > IDX.CREATE x PREFIX 1 a FIELD at ONLY
-        -ERR the field behind ONLY is missing
+        ~-ERR missing: the field behind ONLY. Usage: *
         > IDX.CREATE x PREFIX 1 a FIELD at more
-        -ERR unknown option 'more'
+        ~-ERR unknown option 'more'. *
         > IDX.CREATE x PREFIX 1 a FIELD at "\x00\r\n"
-        -ERR unknown option '\x00\r\n'
+        ~-ERR unknown option '\x00\r\n'. *
         > IDX.LIST
         []
         > TYPE x
@@ -564,6 +564,93 @@ fn an_empty_index_reads_as_an_absent_sorted_set() {
         [(nil), []]
         > EVAL "return redis.call('ZRANDMEMBER', KEYS[1], 2)" 1 none
         []
+        "##,
+    );
+}
+
+#[test]
+fn an_index_is_made_if_it_is_absent() {
+    check(
+        r##"
+        # holdfast only
+        > HSET job:1 at 5 state new
+        :2
+        > IDX.CREATE jobs IFABSENT PREFIX 2 job: run: FIELD at ONLY state 2 new 7 GROUP team HELD state 1 7 STAMP
+        :1
+        > ZRANGE jobs 0 -1
+        ["job:1"]
+        > IDX.CREATE jobs IFABSENT PREFIX 2 job: run: FIELD at ONLY state 2 new 7 GROUP team HELD state 1 7 STAMP
+        :0
+        // Neither the order of options nor that of prefixes and values has a meaning.
+        > idx.create jobs stamp field at held state 1 7 group team only state 3 7 new 7 prefix 2 run: job: ifabsent
+        :0
+        > IDX.CREATE jobs PREFIX 2 job: run: FIELD at ONLY state 2 new 7 GROUP team HELD state 1 7 STAMP
+        -ERR the name 'jobs' is taken by an index
+        > IDX.CREATE jobs IFABSENT IFABSENT PREFIX 1 job: FIELD at
+        -ERR IFABSENT is given twice
+        // Another definition says what differs, and changes nothing.
+        > IDX.CREATE jobs IFABSENT PREFIX 1 b: FIELD at ONLY state 2 new 7 GROUP team HELD state 1 7 STAMP
+        -ERR the index 'jobs' has another definition: it has PREFIX 2 'job:' 'run:', not PREFIX 1 'b:'
+        > IDX.CREATE jobs IFABSENT PREFIX 2 job: run: FIELD due EXCLUDE state 2 new 7
+        -ERR the index 'jobs' has another definition: it has FIELD 'at', not FIELD 'due'; it has ONLY 'state' 2 'new' '7', not EXCLUDE 'state' 2 'new' '7'; it has GROUP 'team', not no GROUP; it has HELD 'state' 1 '7', not no HELD; it has STAMP, not no STAMP
+        > IDX.CREATE jobs IFABSENT PREFIX 2 job: run: FIELD at ONLY state 1 new GROUP user HELD status 1 7 STAMP
+        -ERR the index 'jobs' has another definition: it has ONLY 'state' 2 'new' '7', not ONLY 'state' 1 'new'; it has GROUP 'team', not GROUP 'user'; it has HELD 'state' 1 '7', not HELD 'status' 1 '7'
+        > IDX.LIST
+        ["jobs"]
+        // A key of the name is in the way as ever.
+        > IDX.CREATE job:1 IFABSENT PREFIX 1 job: FIELD at
+        -ERR the name 'job:1' is taken by a key
+        > IDX.DROP jobs
+        :1
+        > IDX.CREATE jobs IFABSENT PREFIX 1 b: FIELD at
+        :1
+        "##,
+    );
+}
+
+#[test]
+fn a_long_definition_is_told_in_part() {
+    let Some(session) = start() else { return };
+    let mut connection = session.connect();
+    let prefixes =
+        |last: &str| (0..99).map(|n| format!("p{n}:")).chain([last.to_owned()]).collect::<Vec<_>>().join(" ");
+    let create = |last: &str| format!("IDX.CREATE i IFABSENT PREFIX 100 {} FIELD {}", prefixes(last), "f".repeat(500));
+    assert_eq!(connection.run(&create("a:")).integer(), 1);
+    assert_eq!(connection.run(&create("a:")).integer(), 0);
+    assert_eq!(
+        connection.run(&create("b:")).to_string(),
+        "-ERR the index 'i' has another definition: it has PREFIX 100 'a:' 'p0:' 'p1:' 'p2:' 'p3:' 'p4:' 'p5:' 'p6:' ..., \
+         not PREFIX 100 'b:' 'p0:' 'p1:' 'p2:' 'p3:' 'p4:' 'p5:' 'p6:' ..."
+    );
+    let other = connection.run("IDX.CREATE i IFABSENT PREFIX 1 a: FIELD f").to_string();
+    assert!(other.len() < 400 && other.contains(&format!("FIELD '{}...', not FIELD 'f'", "f".repeat(64))), "{other}");
+}
+
+#[test]
+fn an_index_is_made_if_it_is_absent_in_transactions_and_scripts() {
+    check(
+        r##"
+        # holdfast only
+        > HSET job:1 at 5
+        :1
+        > MULTI
+        +OK
+        > IDX.CREATE jobs IFABSENT PREFIX 1 job: FIELD at
+        +QUEUED
+        > IDX.CREATE jobs IFABSENT PREFIX 1 job: FIELD at
+        +QUEUED
+        > IDX.CREATE jobs IFABSENT PREFIX 1 run: FIELD at
+        +QUEUED
+        > ZCARD jobs
+        +QUEUED
+        > EXEC
+        [:1, :0, -"ERR the index 'jobs' has another definition: it has PREFIX 1 'job:', not PREFIX 1 'run:'", :1]
+        > EVAL "return redis.call('IDX.CREATE', 'jobs', 'IFABSENT', 'PREFIX', 1, 'job:', 'FIELD', 'at')" 0
+        :0
+        > EVAL "return redis.call('IDX.CREATE', 'runs', 'IFABSENT', 'PREFIX', 1, 'run:', 'FIELD', 'at')" 0
+        :1
+        > IDX.LIST
+        ["jobs", "runs"]
         "##,
     );
 }

@@ -12,6 +12,7 @@ mod groups;
 mod groups_races;
 mod indexes;
 mod keys;
+mod mistakes;
 mod numbers;
 mod random;
 mod range;

@@ -191,7 +191,7 @@ fn a_range_that_is_wrong_is_refused() {
         > IDX.RANGE n 0 " 5"
         [["r:1", "1", ["n", "1"]]]
         > IDX.RANGE n 0 5 LIMIT
-        -ERR the number behind LIMIT is missing
+        ~-ERR missing: the number behind LIMIT. Usage: *
         > IDX.RANGE n 0 5 LIMIT -1
         -ERR the number behind LIMIT must be a whole number not below 0, not '-1'
         > IDX.RANGE n 0 5 LIMIT x
@@ -205,29 +205,29 @@ fn a_range_that_is_wrong_is_refused() {
         > IDX.RANGE n 0 5 KEYS KEYS
         -ERR FIELDS or KEYS is given twice
         > IDX.RANGE n 0 5 FIELDS 2 a
-        -ERR FIELDS counts 2 items of 1, but 1 arguments follow
+        ~-ERR FIELDS counts 2 items of 1, but 1 argument follows. Usage: *
         > IDX.RANGE n 0 5 FIELDS
-        -ERR the count behind FIELDS is missing
+        ~-ERR missing: the count behind FIELDS. Usage: *
         > IDX.RANGE n 0 5 FIELDS x a
         -ERR the count behind FIELDS must be a whole number not below 0, not 'x'
         > IDX.RANGE n 0 5 FILTER
-        -ERR the field behind FILTER is missing
+        ~-ERR missing: the field behind FILTER. Usage: *
         > IDX.RANGE n 0 5 FILTER state
-        -ERR the operator behind FILTER and its field is missing
+        ~-ERR missing: the operator behind FILTER and its field. Usage: *
         > IDX.RANGE n 0 5 FILTER state eq
-        -ERR the value behind FILTER, its field and operator is missing
+        ~-ERR missing: the value behind FILTER, its field and operator. Usage: *
         > IDX.RANGE n 0 5 FILTER state like a
         -ERR the operator 'like' is none of eq ne lt le gt ge in notin
         > IDX.RANGE n 0 5 FILTER state in
-        -ERR the count behind 'in' is missing
+        ~-ERR missing: the count behind 'in'. Usage: *
         > IDX.RANGE n 0 5 FILTER state in x
         -ERR the count behind 'in' must be a whole number not below 0, not 'x'
         > IDX.RANGE n 0 5 FILTER state in 2 a
-        -ERR 'in' counts 2 items of 1, but 1 arguments follow
+        ~-ERR 'in' counts 2 items of 1, but 1 argument follows. Usage: *
         > IDX.RANGE n 0 5 WITHSCORES
-        -ERR unknown option 'WITHSCORES'
+        ~-ERR unknown option 'WITHSCORES'. *
         > IDX.RANGE n 0 5 "bad\r\nname"
-        -ERR unknown option 'bad\r\nname'
+        ~-ERR unknown option 'bad\r\nname'. *
         > IDX.RANGE n 0 5 KEYS
         ["r:1"]
         "##,

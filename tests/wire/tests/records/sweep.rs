@@ -184,7 +184,7 @@ fn a_sweep_that_is_wrong_changes_nothing() {
         > SWEEP j:1 BEFORE 5 SET 1 a b
         -ERR there is no index 'j:1'
         > SWEEP at BEFORE 9 SET 0 LIMIT 5
-        -ERR SET, which says what becomes of a record, is missing
+        ~-ERR missing: SET, which says what becomes of a record. Usage: *
         > SWEEP at BEFORE x SET 1 a b
         -ERR the time behind BEFORE must be a whole number not below 0, or a time such as NOW-ms, not 'x'
         > SWEEP at BEFORE -1 SET 1 a b
@@ -196,15 +196,15 @@ fn a_sweep_that_is_wrong_changes_nothing() {
         > SWEEP at BEFORE 9 BEFORE 9 SET 1 a b
         -ERR BEFORE is given twice
         > SWEEP at SET 1 a b LIMIT 5
-        -ERR BEFORE, which says which records are old, is missing
+        ~-ERR missing: BEFORE, which says which records are old. Usage: *
         > SWEEP at SET 1 a b LIMIT 5 BEFORE
-        -ERR the time behind BEFORE is missing
+        ~-ERR missing: the time behind BEFORE. Usage: *
         > SWEEP at BEFORE 9 LIMIT 5 WHERE a 0
-        -ERR SET, which says what becomes of a record, is missing
+        ~-ERR missing: SET, which says what becomes of a record. Usage: *
         > SWEEP at BEFORE 9 SET 2 a b c
-        -ERR SET counts 2 items of 2, but 3 arguments follow
+        ~-ERR SET counts 2 items of 2, but 3 arguments follow. Usage: *
         > SWEEP at BEFORE 9 SET 1 a
-        -ERR SET counts 1 items of 2, but 1 arguments follow
+        ~-ERR SET counts 1 items of 2, but 1 argument follows. Usage: *
         > SWEEP at BEFORE 9 SET x a b
         -ERR the count behind SET must be a whole number not below 0, not 'x'
         > SWEEP at BEFORE 9 SET 1 a b SET 1 a b
@@ -214,49 +214,49 @@ fn a_sweep_that_is_wrong_changes_nothing() {
         > SWEEP at BEFORE 9 SET 1 a b LIMIT x
         -ERR the number behind LIMIT must be a whole number not below 0, not 'x'
         > SWEEP at BEFORE 9 SET 1 a b LIMIT
-        -ERR the number behind LIMIT is missing
+        ~-ERR missing: the number behind LIMIT. Usage: *
         > SWEEP at BEFORE 9 SET 1 a b LIMIT 1 LIMIT 1
         -ERR LIMIT is given twice
         > SWEEP at BEFORE 9 SET 1 a b WHERE
-        -ERR the field behind WHERE is missing
+        ~-ERR missing: the field behind WHERE. Usage: *
         > SWEEP at BEFORE 9 SET 1 a b WHERE s
-        -ERR the count behind WHERE is missing
+        ~-ERR missing: the count behind WHERE. Usage: *
         > SWEEP at BEFORE 9 SET 1 a b WHERE s 1
-        -ERR WHERE counts 1 items of 1, but 0 arguments follow
+        ~-ERR WHERE counts 1 items of 1, but 0 arguments follow. Usage: *
         > SWEEP at BEFORE 9 SET 1 a b WHERE s x y
         -ERR the count behind WHERE must be a whole number not below 0, not 'x'
         > SWEEP at BEFORE 9 SET 1 a b WHERE s 1 x WHERE s 1 x
         -ERR WHERE is given twice
         > SWEEP at BEFORE 9 SET 1 a b RETRY
-        -ERR the field behind RETRY is missing
+        ~-ERR missing: the field behind RETRY. Usage: *
         > SWEEP at BEFORE 9 SET 1 a b RETRY tries
-        -ERR the maximum behind RETRY is missing
+        ~-ERR missing: the maximum behind RETRY. Usage: *
         > SWEEP at BEFORE 9 SET 1 a b RETRY tries x
         -ERR the maximum behind RETRY must be a whole number not below 0, not 'x'
         > SWEEP at BEFORE 9 SET 1 a b RETRY tries -1
         -ERR the maximum behind RETRY must be a whole number not below 0, not '-1'
         > SWEEP at BEFORE 9 SET 1 a b RETRY tries 3
-        -ERR ELSE, which says what becomes of a record after the last RETRY, is missing
+        ~-ERR missing: ELSE, which says what becomes of a record after the last RETRY. Usage: *
         > SWEEP at BEFORE 9 SET 1 a b ELSE 1 a b
-        -ERR RETRY, without which ELSE has no meaning, is missing
+        ~-ERR missing: RETRY, without which ELSE has no meaning. Usage: *
         > SWEEP at BEFORE 9 SET 1 a b RETRY tries 3 ELSE 0
         -ERR ELSE must set at least one field, or the record would be found again and again
         > SWEEP at BEFORE 9 SET 1 a b RETRY tries 3 ELSE 1 a
-        -ERR ELSE counts 1 items of 2, but 1 arguments follow
+        ~-ERR ELSE counts 1 items of 2, but 1 argument follows. Usage: *
         > SWEEP at BEFORE 9 SET 1 a b RETRY tries 3 ELSE
-        -ERR the count behind ELSE is missing
+        ~-ERR missing: the count behind ELSE. Usage: *
         > SWEEP at BEFORE 9 SET 1 a b RETRY tries 3 RETRY tries 3 ELSE 1 a b
         -ERR RETRY is given twice
         > SWEEP at BEFORE 9 SET 1 a b RETRY tries 3 ELSE 1 a b ELSE 1 a b
         -ERR ELSE is given twice
         > SWEEP at BEFORE 9 SET 1 a b PUBLISH
-        -ERR the channel behind PUBLISH is missing
+        ~-ERR missing: the channel behind PUBLISH. Usage: *
         > SWEEP at BEFORE 9 SET 1 a b PUBLISH c PUBLISH c
         -ERR PUBLISH is given twice
         > SWEEP at BEFORE 9 SET 1 a b STATE
-        -ERR unknown option 'STATE'
+        ~-ERR unknown option 'STATE'. *
         > SWEEP at BEFORE 9 SET 1 a b "\r\n"
-        -ERR unknown option '\r\n'
+        ~-ERR unknown option '\r\n'. *
         > HGETALL j:1
         ["at", "1", "state", "running"]
         > ZRANGE at 0 -1 WITHSCORES

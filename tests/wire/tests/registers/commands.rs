@@ -401,11 +401,11 @@ fn what_is_no_version_is_refused() {
         > REG.INCRBY r 1 9223372036854775808
         -ERR the number to add must be a whole number of 64 bits, not '9223372036854775808'
         > REG.PUT r 1 v LATER
-        ~-ERR unknown option 'LATER': send *
+        ~-ERR unknown option 'LATER'. *
         > REG.PUT r 1 v ORDERED ORDERED
         -ERR ORDERED is given twice
         > REG.INCRBY r 1 1 ORDERED now
-        ~-ERR unknown option 'now': send *
+        ~-ERR unknown option 'now'. *
         > EXISTS r
         :0
         > REG.PUT r 1 v ORDERED

@@ -20,13 +20,13 @@ fn a_register_is_a_key_of_its_own_type() {
         > GET a
         -WRONGTYPE Operation against a key holding the wrong kind of value
         > CELL.SET a v
-        -WRONGTYPE Operation against a key holding the wrong kind of value
+        ~-WRONGTYPE * wrong kind of value: the key's type is *
         > SET s x
         +OK
         > REG.PUT s 1 v
-        -WRONGTYPE Operation against a key holding the wrong kind of value
+        ~-WRONGTYPE * wrong kind of value: the key's type is *
         > REG.MGET a s
-        -WRONGTYPE Operation against a key holding the wrong kind of value
+        ~-WRONGTYPE * wrong kind of value: the key's type is *
         > EXPIRE a 100
         :1
         > REG.PUT a 2 w

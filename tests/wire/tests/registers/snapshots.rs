@@ -189,7 +189,7 @@ fn into_needs_a_snapshot_of_a_prefix_and_a_free_name() {
         > REG.RESTORE FROM keys MERGE INTO b/
         -ERR INTO needs a snapshot of a prefix, and this one is of all registers or of keys: leave INTO out
         > REG.RESTORE FROM prefix INTO
-        -ERR the prefix behind INTO is missing
+        ~-ERR missing: the prefix behind INTO. Usage: *
         > REG.RESTORE FROM prefix INTO b/ INTO c/
         -ERR INTO is given twice
         > CELL.SET b/2 "in the way"
@@ -197,7 +197,7 @@ fn into_needs_a_snapshot_of_a_prefix_and_a_free_name() {
         > REG.PUT b/3 1 three
         +APPLIED
         > REG.RESTORE FROM prefix INTO b/
-        -WRONGTYPE Operation against a key holding the wrong kind of value
+        ~-WRONGTYPE * wrong kind of value: the key's type is *
         > REG.MGET b/1 b/3
         [(nil), ["three", "1"]]
         > CELL.GET b/2
@@ -259,13 +259,13 @@ fn what_cannot_be_restored_changes_nothing() {
         > SADD b member
         :1
         > REG.RESTORE FROM check
-        -WRONGTYPE Operation against a key holding the wrong kind of value
+        ~-WRONGTYPE * wrong kind of value: the key's type is *
         > EXISTS a
         :0
         > REG.RESTORE FROM check MERGE
-        -WRONGTYPE Operation against a key holding the wrong kind of value
+        ~-WRONGTYPE * wrong kind of value: the key's type is *
         > REG.RESTORE FROM b
-        -WRONGTYPE Operation against a key holding the wrong kind of value
+        ~-WRONGTYPE * wrong kind of value: the key's type is *
         > REG.RESTORE FROM nosuch
         -ERR there is no key of that name to restore from: REG.SNAPSHOT … STORE makes one
         > SET t text
@@ -283,25 +283,25 @@ fn what_cannot_be_restored_changes_nothing() {
         > EXISTS a
         :0
         > REG.RESTORE FROM
-        -ERR the key behind FROM is missing
+        ~-ERR missing: the key behind FROM. Usage: *
         > REG.RESTORE FROM check KEEP
-        ~-ERR unknown option 'KEEP': send *
+        ~-ERR unknown option 'KEEP'. *
         > REG.RESTORE FROM check MERGE REPLACE
         -ERR the policy is given twice
         > REG.SNAPSHOT PREFIX
-        -ERR the prefix is missing
+        ~-ERR missing: the prefix. Usage: *
         > REG.SNAPSHOT PREFIX a KEYS 1 a
         -ERR the scope is given twice
         > REG.SNAPSHOT KEYS 2 a
-        -ERR KEYS counts 2 items of 1, but 1 arguments follow
+        ~-ERR KEYS counts 2 items of 1, but 1 argument follows. Usage: *
         > REG.SNAPSHOT KEYS 1 b
-        -WRONGTYPE Operation against a key holding the wrong kind of value
+        ~-WRONGTYPE * wrong kind of value: the key's type is *
         > REG.SNAPSHOT STORE
-        -ERR the key behind STORE is missing
+        ~-ERR missing: the key behind STORE. Usage: *
         > REG.SNAPSHOT POSITION a POSITION b
         -ERR POSITION is given twice
         > REG.SNAPSHOT ALL
-        ~-ERR unknown option 'ALL': send *
+        ~-ERR unknown option 'ALL'. *
         > IDX.CREATE i PREFIX 1 x FIELD f
         +OK
         > REG.SNAPSHOT STORE i

@@ -68,9 +68,9 @@ fn attributes_are_kept_as_given() {
         > HELLO 2
         *
         > RUN.APPEND r k4 t d ATTR
-        -ERR the count behind ATTR is missing
+        ~-ERR missing: the count behind ATTR. Usage: *
         > RUN.APPEND r k4 t d ATTR 2 a b c
-        -ERR ATTR counts 2 items of 2, but 3 arguments follow
+        ~-ERR ATTR counts 2 items of 2, but 3 arguments follow. Usage: *
         > RUN.APPEND r k4 t d ATTR -1
         -ERR the count behind ATTR must be a whole number not below 0, not '-1'
         > RUN.APPEND r k4 t d ATTR 1 a b ATTR 1 c d
@@ -107,7 +107,7 @@ fn iflast_appends_only_behind_the_event_that_is_named() {
         > RUN.APPEND r k3 t d IFLAST x
         -ERR the runSeq behind IFLAST must be a whole number not below 0, not 'x'
         > RUN.APPEND r k3 t d IFLAST
-        -ERR the runSeq behind IFLAST is missing
+        ~-ERR missing: the runSeq behind IFLAST. Usage: *
         > RUN.APPEND r k3 t d IFLAST 2 IFLAST 2
         -ERR IFLAST is given twice
         > RUN.INFO r
@@ -121,19 +121,19 @@ fn wrong_arguments_are_named_and_change_nothing() {
     let mut transcript = String::from(
         r#"
         > RUN.APPEND r k t d UNKNOWN x
-        ~-ERR unknown option 'UNKNOWN': send *
+        ~-ERR unknown option 'UNKNOWN'. *
         > RUN.APPEND r k t d x
-        ~-ERR unknown option 'x': send *
+        ~-ERR unknown option 'x'. *
         > RUN.APPEND r "" t d
         -ERR the idempotency key is empty: give one, or * to have it computed
         > RUN.APPEND r k t
-        -ERR wrong number of arguments for 'run.append' command
+        ~-ERR wrong number of arguments for 'run.append' command. Usage: RUN.APPEND*
         > SET s x
         +OK
         > RUN.APPEND s k t d
-        -WRONGTYPE Operation against a key holding the wrong kind of value
+        ~-WRONGTYPE * wrong kind of value: the key's type is *
         > RUN.APPEND s k t d IFLAST 0
-        -WRONGTYPE Operation against a key holding the wrong kind of value
+        ~-WRONGTYPE * wrong kind of value: the key's type is *
         "#,
     );
     for option in "EVENTID STEP ENGINEATTEMPT LOGICALATTEMPT EMITTEDAT ADAPTER REF SIGNAL PARENT PLANVERSION".split(' ')
@@ -141,7 +141,7 @@ fn wrong_arguments_are_named_and_change_nothing() {
         transcript += &format!(
             "
             > RUN.APPEND r k t d {option}
-            -ERR the text behind {option} is missing
+            ~-ERR missing: the text behind {option}. Usage: *
             > RUN.APPEND r k t d {option} a {option} b
             -ERR {option} is given twice
             "

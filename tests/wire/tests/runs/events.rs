@@ -165,7 +165,7 @@ fn wrong_arguments_are_named() {
         > RUN.EVENTS r LIMIT x
         -ERR the number behind LIMIT must be a whole number not below 0, not 'x'
         > RUN.EVENTS r LIMIT
-        -ERR the number behind LIMIT is missing
+        ~-ERR missing: the number behind LIMIT. Usage: *
         > RUN.EVENTS r LIMIT 1 LIMIT 1
         -ERR LIMIT is given twice
         > RUN.EVENTS r AFTER -1
@@ -173,31 +173,31 @@ fn wrong_arguments_are_named() {
         > RUN.EVENTS r AFTER 1.5
         -ERR the runSeq behind AFTER must be a whole number not below 0, not '1.5'
         > RUN.EVENTS r AFTER
-        -ERR the runSeq behind AFTER is missing
+        ~-ERR missing: the runSeq behind AFTER. Usage: *
         > RUN.EVENTS r AFTER 1 AFTER 1
         -ERR AFTER is given twice
         > RUN.EVENTS r AFTER 1 BLOCK -1
         -ERR the time behind BLOCK must be a whole number not below 0, not '-1'
         > RUN.EVENTS r BLOCK
-        -ERR the time behind BLOCK is missing
+        ~-ERR missing: the time behind BLOCK. Usage: *
         > RUN.EVENTS r BLOCK 1 BLOCK 1
         -ERR BLOCK is given twice
         > RUN.EVENTS r 1
-        ~-ERR unknown option '1': send *
+        ~-ERR unknown option '1'. *
         > RUN.EVENTS
-        -ERR wrong number of arguments for 'run.events' command
+        ~-ERR wrong number of arguments for 'run.events' command. Usage: RUN.EVENTS*
         > SET s x
         +OK
         > RUN.EVENTS s
-        -WRONGTYPE Operation against a key holding the wrong kind of value
+        ~-WRONGTYPE * wrong kind of value: the key's type is *
         > RUN.EVENTS s BLOCK 0
-        -WRONGTYPE Operation against a key holding the wrong kind of value
+        ~-WRONGTYPE * wrong kind of value: the key's type is *
         > RUN.INFO s
-        -WRONGTYPE Operation against a key holding the wrong kind of value
+        ~-WRONGTYPE * wrong kind of value: the key's type is *
         > RUN.SNAPSHOT s
-        -WRONGTYPE Operation against a key holding the wrong kind of value
+        ~-WRONGTYPE * wrong kind of value: the key's type is *
         > RUN.PROJECT s
-        -WRONGTYPE Operation against a key holding the wrong kind of value
+        ~-WRONGTYPE * wrong kind of value: the key's type is *
         "#,
     );
 }

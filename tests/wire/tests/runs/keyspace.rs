@@ -29,9 +29,9 @@ fn a_run_is_a_key_of_its_own_type() {
         > GET r
         -WRONGTYPE Operation against a key holding the wrong kind of value
         > CELL.GET r
-        -WRONGTYPE Operation against a key holding the wrong kind of value
+        ~-WRONGTYPE * wrong kind of value: the key's type is *
         > RUN.APPEND s k t d
-        -WRONGTYPE Operation against a key holding the wrong kind of value
+        ~-WRONGTYPE * wrong kind of value: the key's type is *
         > SET r x
         -WRONGTYPE Operation against a key holding the wrong kind of value
         > RUN.EVENTS r

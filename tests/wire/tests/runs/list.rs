@@ -70,7 +70,7 @@ fn wrong_arguments_are_named() {
         > RUN.LIST STATUS 2 failed
         ~-ERR *STATUS*
         > RUN.LIST STATUS 0 failed
-        ~-ERR unknown option 'failed': send *
+        ~-ERR unknown option 'failed'. *
         > RUN.LIST STATUS x failed
         ~-ERR *STATUS*
         > RUN.LIST STATUS -1
@@ -80,17 +80,17 @@ fn wrong_arguments_are_named() {
         > RUN.LIST STATUS 1 failed STATUS 1 failed
         -ERR STATUS is given twice
         > RUN.LIST STATUS 1 failed completed
-        ~-ERR unknown option 'completed': send *
+        ~-ERR unknown option 'completed'. *
         > RUN.LIST CURSOR x
         -ERR the cursor 'x' is none of ours: begin with 0
         > RUN.LIST LIMIT -1
         -ERR the number behind LIMIT must be a whole number not below 0, not '-1'
         > RUN.LIST PREFIX
-        -ERR the prefix is missing
+        ~-ERR missing: the prefix. Usage: *
         > RUN.LIST PREFIX a PREFIX b
         -ERR PREFIX is given twice
         > RUN.LIST eu:
-        ~-ERR unknown option 'eu:': send *
+        ~-ERR unknown option 'eu:'. *
         "#,
     );
 }

@@ -122,15 +122,15 @@ fn wrong_arguments_are_named() {
         > RUN.PROJECT r UPTO x
         -ERR the runSeq behind UPTO must be a whole number not below 0, not 'x'
         > RUN.PROJECT r UPTO
-        -ERR the runSeq behind UPTO is missing
+        ~-ERR missing: the runSeq behind UPTO. Usage: *
         > RUN.PROJECT r UPTO 1 UPTO 1
         -ERR UPTO is given twice
         > RUN.PROJECT r 1
-        ~-ERR unknown option '1': send *
+        ~-ERR unknown option '1'. *
         > RUN.SNAPSHOT r 1
-        -ERR wrong number of arguments for 'run.snapshot' command
+        ~-ERR wrong number of arguments for 'run.snapshot' command. Usage: RUN.SNAPSHOT*
         > RUN.INFO r 1
-        -ERR wrong number of arguments for 'run.info' command
+        ~-ERR wrong number of arguments for 'run.info' command. Usage: RUN.INFO*
         "#,
     );
 }

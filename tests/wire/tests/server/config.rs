@@ -74,6 +74,17 @@ fn set_changes_all_settings_or_none() {
 }
 
 #[test]
+fn set_of_an_unknown_setting_names_the_nearest_one() {
+    check(
+        r#"
+        # holdfast only
+        > CONFIG SET timeout 200 maxmemry 1
+        -ERR Unknown option or number of arguments for CONFIG SET - 'maxmemry': did you mean 'maxmemory'?
+        "#,
+    );
+}
+
+#[test]
 fn set_refuses_what_a_setting_does_not_take() {
     check(
         r#"

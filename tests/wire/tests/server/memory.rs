@@ -157,11 +157,11 @@ fn prefixes_refuse_what_they_do_not_know() {
         > MEMORY PREFIXES 17
         -ERR the depth must be a whole number from 1 to 16, not '17'
         > MEMORY PREFIXES x
-        -ERR unknown option 'x': send a depth first, then PREFIX, SEPARATOR or LIMIT
+        ~-ERR unknown option 'x'. *
         > MEMORY PREFIXES 1 2
-        -ERR unknown option '2': send a depth first, then PREFIX, SEPARATOR or LIMIT
+        ~-ERR unknown option '2'. *
         > MEMORY PREFIXES PREFIX
-        -ERR the prefix is missing
+        ~-ERR missing: the prefix. Usage: *
         > MEMORY PREFIXES PREFIX a PREFIX b
         -ERR PREFIX is given twice
         > MEMORY PREFIXES SEPARATOR ""

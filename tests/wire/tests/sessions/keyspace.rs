@@ -32,7 +32,7 @@ fn a_session_is_a_key_of_its_own_type() {
         > HSET s a b
         -WRONGTYPE Operation against a key holding the wrong kind of value
         > CELL.SET s v
-        -WRONGTYPE Operation against a key holding the wrong kind of value
+        ~-WRONGTYPE * wrong kind of value: the key's type is *
         > SET s x
         -WRONGTYPE Operation against a key holding the wrong kind of value
         > SESSION.LIST

@@ -58,9 +58,9 @@ fn what_is_wrong_is_refused_and_opens_nothing() {
     check(
         r#"
         > SESSION.OPEN FOO
-        ~-ERR unknown option 'FOO': send *
+        ~-ERR unknown option 'FOO'. *
         > SESSION.OPEN ID
-        -ERR the id of the session is missing
+        ~-ERR missing: the id of the session. Usage: *
         > SESSION.OPEN ID a ID b
         -ERR ID is given twice
         > SESSION.OPEN ID a TTL
@@ -92,23 +92,23 @@ fn what_is_wrong_is_refused_and_opens_nothing() {
         > SET a string
         +OK
         > SESSION.OPEN ID a
-        -WRONGTYPE Operation against a key holding the wrong kind of value
+        ~-WRONGTYPE * wrong kind of value: the key's type is *
         > GET a
         "string"
         > SESSION.INFO a
-        -WRONGTYPE Operation against a key holding the wrong kind of value
+        ~-WRONGTYPE * wrong kind of value: the key's type is *
         > SESSION.ALIVE a
-        -WRONGTYPE Operation against a key holding the wrong kind of value
+        ~-WRONGTYPE * wrong kind of value: the key's type is *
         > SESSION.CLOSE a
-        -WRONGTYPE Operation against a key holding the wrong kind of value
+        ~-WRONGTYPE * wrong kind of value: the key's type is *
         > SESSION.CALL a 1 LOW 1 SET b 1
-        -WRONGTYPE Operation against a key holding the wrong kind of value
+        ~-WRONGTYPE * wrong kind of value: the key's type is *
         > SESSION.PUSH a x
-        -WRONGTYPE Operation against a key holding the wrong kind of value
+        ~-WRONGTYPE * wrong kind of value: the key's type is *
         > SESSION.PENDING a
-        -WRONGTYPE Operation against a key holding the wrong kind of value
+        ~-WRONGTYPE * wrong kind of value: the key's type is *
         > SESSION.ACK a 1
-        -WRONGTYPE Operation against a key holding the wrong kind of value
+        ~-WRONGTYPE * wrong kind of value: the key's type is *
         > EXISTS b
         :0
         "#,

@@ -98,7 +98,7 @@ fn what_is_wrong_is_refused() {
         > SESSION.PENDING s BLOCK 1.5
         ~-ERR the time behind BLOCK *
         > SESSION.PENDING s FOO
-        ~-ERR unknown option 'FOO': send *
+        ~-ERR unknown option 'FOO'. *
         > SESSION.PENDING s LIMIT 1 LIMIT 1
         -ERR LIMIT is given twice
         > SESSION.ACK s -1

@@ -128,7 +128,7 @@ fn what_is_wrong_is_refused() {
         > SESSION.RETRY 5 LIMIT 1 LIMIT 1
         -ERR LIMIT is given twice
         > SESSION.RETRY 5 FOO
-        ~-ERR unknown option 'FOO': send *
+        ~-ERR unknown option 'FOO'. *
         > SESSION.HASRETRY x
         ~-ERR the time *
         > SESSION.HASRETRY -1

@@ -80,7 +80,7 @@ fn another_key_in_its_place_ends_the_wait() {
         # until blocked_clients:1
         > EVAL "redis.call('del', KEYS[1]) return redis.call('set', KEYS[1], 'x')" 1 s
         +OK
-        2< -WRONGTYPE Operation against a key holding the wrong kind of value
+        2< -WRONGTYPE Operation against a key holding the wrong kind of value: the key's type is string
         > DEL s
         :1
         > SESSION.OPEN ID s

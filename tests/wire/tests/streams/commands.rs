@@ -57,8 +57,9 @@ impl Commands {
             match words[..] {
                 ["XCLAIM" | "XAUTOCLAIM", key, group, consumer, ..] => commands.push(make(key, group, consumer)),
                 ["XREADGROUP", "GROUP", group, consumer, ..] => {
-                    let keys = words.iter().skip_while(|word| **word != "STREAMS").skip(1);
-                    commands.extend(keys.take_while(|key| key.starts_with('s')).map(|key| make(key, group, consumer)));
+                    // Keys, then as many ids.
+                    let streams: Vec<&&str> = words.iter().skip_while(|word| **word != "STREAMS").skip(1).collect();
+                    commands.extend(streams[..streams.len() / 2].iter().map(|key| make(key, group, consumer)));
                 }
                 _ => {}
             }

@@ -322,3 +322,25 @@ fn a_hand_over_is_asked_for_over_tls() {
     let unnamed = ask("localhost", &["--tls-ca-cert-file", ""]);
     assert!(unnamed.contains("tls-ca-cert-file"), "{unnamed}");
 }
+
+#[test]
+fn a_handshake_that_fails_is_in_the_log_with_address_and_reason() {
+    use std::io::{Read, Write};
+    let Some(server) = TlsServer::start(&[]) else { return };
+    for _ in 0..30 {
+        let mut plain = std::net::TcpStream::connect(server.tls_address).expect("the port is open");
+        plain.write_all(b"PING\r\n").expect("the server listens");
+        let _ = plain.read_to_end(&mut Vec::new());
+    }
+    let lines = || {
+        let log = server.stderr();
+        log.lines().filter(|line| line.contains("a TLS handshake has failed")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    eventually("failures are in the log", || lines().len() >= 10);
+    assert_eq!(lines().len(), 10, "no more in a minute");
+    for line in lines() {
+        assert!(line.contains("address") && line.contains("127.0.0.1:"), "{line}");
+        assert!(line.contains("the client does not speak TLS"), "{line}");
+    }
+    assert_eq!(server.connect().run("PING").to_string(), "+PONG");
+}
