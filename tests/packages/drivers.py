@@ -44,10 +44,10 @@ def environment() -> dict[str, str]:
 class Driver:
     """A program that runs one operation after the other."""
 
-    def __init__(self, language: str, url: str) -> None:
+    def __init__(self, language: str, url: str, protocol: int) -> None:
         self.language = language
         self._process = subprocess.Popen(
-            [*command(language, "history"), url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment()
+            [*command(language, "history"), url, str(protocol)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment()
         )
 
     def run(self, op: Op) -> Any:

@@ -41,7 +41,7 @@ class Generator:
         ops: list[Op] = [{"op": "q.index"}, {"op": "g.index", "index": "turns"}, {"op": "i.create"}]
         families = [
             (5, self.record), (2, self.index), (4, self.job), (5, self.group), (5, self.cell), (2, self.branch), (2, self.transaction), (1, self.read_transaction),
-            (5, self.run), (6, self.state), (3, self.node), (5, self.session),
+            (5, self.run), (8, self.state), (3, self.node), (5, self.session),
         ]
         weights, makers = zip(*families)
         while len(ops) < length:

@@ -39,20 +39,28 @@ def redis_server() -> Iterator[Server]:
 
 
 @pytest.fixture(params=["redis", "holdfast"])
-def plain(
-    request: pytest.FixtureRequest, loop: asyncio.AbstractEventLoop, connect: Callable[..., Any], face: Face, server: Server
-) -> Any:
+def plain(request: pytest.FixtureRequest, open_empty: Callable[[str], Any]) -> Any:
     """A store that uses no command of Holdfast's, on an empty server."""
+    return open_empty(request.param)
 
-    async def empty() -> Any:
-        if request.param == "redis":
+
+@pytest.fixture(params=["redis", "holdfast", "holdfast's own commands"])
+def anywhere(request: pytest.FixtureRequest, open_empty: Callable[[str], Any]) -> Any:
+    """The same, or one that uses Holdfast's."""
+    return open_empty(request.param)
+
+
+@pytest.fixture
+def open_empty(request: pytest.FixtureRequest, loop: asyncio.AbstractEventLoop, connect: Callable[..., Any], face: Face) -> Callable[[str], Any]:
+    async def empty(kind: str) -> Any:
+        if kind == "redis":
             store = await connect(url=request.getfixturevalue("redis_server").url)
         else:
-            store = await connect(plain=True)
+            store = await connect(plain=kind == "holdfast")
         await face.command(store.client, "FLUSHALL")
         return store
 
-    return loop.run_until_complete(empty())
+    return lambda kind: loop.run_until_complete(empty(kind))
 
 
 async def test_it_knows_its_server(plain: Any, store: Any) -> None:
@@ -60,86 +68,86 @@ async def test_it_knows_its_server(plain: Any, store: Any) -> None:
     assert await plain.ping() is True
 
 
-async def test_records(plain: Any, face: Face) -> None:
-    assert await plain.get("r") is None
-    await plain.put("r", {"a": 1, "bytes": EVERY_BYTE, "gone": None})
-    await plain.put("r", {"b": "x"}, 60_000)
-    record = await plain.get("r")
+async def test_records(anywhere: Any, face: Face) -> None:
+    assert await anywhere.get("r") is None
+    await anywhere.put("r", {"a": 1, "bytes": EVERY_BYTE, "gone": None})
+    await anywhere.put("r", {"b": "x"}, 60_000)
+    record = await anywhere.get("r")
     assert dict(record) == {"a": b"1", "bytes": EVERY_BYTE, "b": b"x"} and 0 < record.ttl_ms <= 60_000
-    await plain.put("r", {"b": None, "c": 2}, lifetime=Lifetime(persist=True), stamp={"at": -1000})
-    record = await plain.get("r")
+    await anywhere.put("r", {"b": None, "c": 2}, lifetime=Lifetime(persist=True), stamp={"at": -1000})
+    record = await anywhere.get("r")
     assert set(record) == {"a", "bytes", "c", "at"} and record.ttl_ms is None and record.integer("at") > 1_700_000_000_000
-    await plain.put("r", {"d": 1, "a": None}, replace=True, lifetime=Lifetime(until_ms=4_102_444_800_000))
-    assert (await plain.get("r")).to_dict() == {"d": "1"}
-    assert await face.command(plain.client, "PEXPIRETIME", "r") == 4_102_444_800_000
-    await plain.set_field("r", "e", 1)
-    await plain.set_fields("r", {"e": None, "f": 1})
-    assert [await plain.get_field("r", "f"), await plain.get_field("r", "e")] == [b"1", None]
-    assert await plain.delete("r") is True
-    assert await plain.delete("r") is False
+    await anywhere.put("r", {"d": 1, "a": None}, replace=True, lifetime=Lifetime(until_ms=4_102_444_800_000))
+    assert (await anywhere.get("r")).to_dict() == {"d": "1"}
+    assert await face.command(anywhere.client, "PEXPIRETIME", "r") == 4_102_444_800_000
+    await anywhere.set_field("r", "e", 1)
+    await anywhere.set_fields("r", {"e": None, "f": 1})
+    assert [await anywhere.get_field("r", "f"), await anywhere.get_field("r", "e")] == [b"1", None]
+    assert await anywhere.delete("r") is True
+    assert await anywhere.delete("r") is False
 
 
-async def test_compare_and_swap_has_one_winner(plain: Any) -> None:
-    await plain.put("r", {"state": "pending"})
-    won = await asyncio.gather(*(plain.compare_and_swap("r", "state", "pending", f"w-{i}") for i in range(20)))
+async def test_compare_and_swap_has_one_winner(anywhere: Any) -> None:
+    await anywhere.put("r", {"state": "pending"})
+    won = await asyncio.gather(*(anywhere.compare_and_swap("r", "state", "pending", f"w-{i}") for i in range(20)))
     assert won.count(True) == 1
-    assert (await plain.get("r")).text("state") == f"w-{won.index(True)}"
-    assert await plain.compare_and_swap("none", "state", "pending", "x") is False
+    assert (await anywhere.get("r")).text("state") == f"w-{won.index(True)}"
+    assert await anywhere.compare_and_swap("none", "state", "pending", "x") is False
 
 
-async def test_an_exchange(plain: Any) -> None:
+async def test_an_exchange(anywhere: Any) -> None:
     new = Exchange(absent=["state"], set={"state": "pending", "note": "x"}, stamp={"at": 0})
-    assert [(await plain.exchange("r", new)).applied for _ in range(2)] == [True, False]
+    assert [(await anywhere.exchange("r", new)).applied for _ in range(2)] == [True, False]
     move = Exchange(expected={"state": "pending"}, set={"state": "running"}, remove=["note"], lifetime=Lifetime(ms=60_000))
-    moved = await plain.exchange("r", move)
+    moved = await anywhere.exchange("r", move)
     assert moved.applied and moved.current.to_dict() == {"state": "running"}
-    refused = await plain.exchange("r", Exchange(expected={"none": 1, "state": "pending"}, set={"state": "lost"}))
+    refused = await anywhere.exchange("r", Exchange(expected={"none": 1, "state": "pending"}, set={"state": "lost"}))
     assert not refused.applied and refused.current.to_dict() == {"state": "running"}
     with pytest.raises(ServerError, match="STAMP"):
-        await plain.exchange("r", Exchange(set={"at": 1}, stamp={"at": 1}))
+        await anywhere.exchange("r", Exchange(set={"at": 1}, stamp={"at": 1}))
 
 
-async def test_a_lifetime_that_is_over_is_refused(plain: Any) -> None:
-    await plain.put("r", {"a": 1})
+async def test_a_lifetime_that_is_over_is_refused(anywhere: Any) -> None:
+    await anywhere.put("r", {"a": 1})
     for lifetime in (Lifetime(ms=0), Lifetime(ms=-5), Lifetime(until_ms=0)):
         for request in (
-            plain.put("r", {"a": 2}, lifetime=lifetime), plain.put("r", {"a": 2}, lifetime=lifetime, replace=True),
-            plain.exchange("r", Exchange(set={"a": 2}, lifetime=lifetime)),
-            plain.exchange("r", Exchange(expected={"a": 9}, set={"a": 2}, lifetime=lifetime)),
+            anywhere.put("r", {"a": 2}, lifetime=lifetime), anywhere.put("r", {"a": 2}, lifetime=lifetime, replace=True),
+            anywhere.exchange("r", Exchange(set={"a": 2}, lifetime=lifetime)),
+            anywhere.exchange("r", Exchange(expected={"a": 9}, set={"a": 2}, lifetime=lifetime)),
         ):  # fmt: skip
             with pytest.raises(ServerError):
                 await request
-    record = await plain.get("r")
+    record = await anywhere.get("r")
     assert (record.to_dict(), record.ttl_ms) == ({"a": "1"}, None)
 
 
-async def test_a_key_of_another_type_is_left_alone(plain: Any, face: Face) -> None:
-    await face.command(plain.client, "SET", "s", "x")
+async def test_a_key_of_another_type_is_left_alone(anywhere: Any, face: Face) -> None:
+    await face.command(anywhere.client, "SET", "s", "x")
     for request in (
-        plain.get("s"), plain.get_field("s", "a"), plain.put("s", {"a": 1}, 60_000), plain.set_fields("s", {"a": 1, "b": None}),
-        plain.compare_and_swap("s", "a", "b", "c"), plain.exchange("s", Exchange(set={"a": 1})),
+        anywhere.get("s"), anywhere.get_field("s", "a"), anywhere.put("s", {"a": 1}, 60_000), anywhere.set_fields("s", {"a": 1, "b": None}),
+        anywhere.compare_and_swap("s", "a", "b", "c"), anywhere.exchange("s", Exchange(set={"a": 1})),
     ):  # fmt: skip
         with pytest.raises(WrongTypeError):
             await request
-    assert await face.command(plain.client, "GET", "s") == b"x"
-    assert await face.command(plain.client, "PTTL", "s") == -1
+    assert await face.command(anywhere.client, "GET", "s") == b"x"
+    assert await face.command(anywhere.client, "PTTL", "s") == -1
 
 
-async def test_a_scan_finds_what_passes_the_filters(plain: Any, face: Face) -> None:
-    await asyncio.gather(*(plain.put(f"job[*]:{i}", {"n": i, "kind": "b" if i % 3 else "a"}) for i in range(1200)))
-    await plain.put("job[*]:5", {"n": 5}, 60_000)
-    await plain.put("jobx:1", {"n": 1})
-    await plain.put(b"job[*]:\xff", {"n": 5000})
-    await face.command(plain.client, "SET", "job[*]:string", "no record")
-    found = {each.key: each for each in await collect(plain.scan("job[*]:"))}
+async def test_a_scan_finds_what_passes_the_filters(anywhere: Any, face: Face) -> None:
+    await asyncio.gather(*(anywhere.put(f"job[*]:{i}", {"n": i, "kind": "b" if i % 3 else "a"}) for i in range(1200)))
+    await anywhere.put("job[*]:5", {"n": 5}, 60_000)
+    await anywhere.put("jobx:1", {"n": 1})
+    await anywhere.put(b"job[*]:\xff", {"n": 5000})
+    await face.command(anywhere.client, "SET", "job[*]:string", "no record")
+    found = {each.key: each for each in await collect(anywhere.scan("job[*]:"))}
     assert set(found) == {"job[*]:\udcff", *(f"job[*]:{i}" for i in range(1200))}
     assert found["job[*]:5"].ttl_ms > 0 and found["job[*]:6"].ttl_ms is None
-    some = await collect(plain.scan("job[*]:", filters=[Filter.lt("n", 100), Filter.is_in("kind", ["a", "c"])], fields=["n", "x"]))
+    some = await collect(anywhere.scan("job[*]:", filters=[Filter.lt("n", 100), Filter.is_in("kind", ["a", "c"])], fields=["n", "x"]))
     assert sorted({each.fields.integer("n") for each in some}) == list(range(0, 100, 3))
     assert all(set(each.fields) == {"n"} for each in some)
-    assert len(await collect(plain.scan("job[*]:", limit=700))) == 700
-    assert await collect(plain.scan("job[*]:", limit=0)) == []
-    assert len({each.key for each in await collect(plain.scan())}) == 1202
+    assert len(await collect(anywhere.scan("job[*]:", limit=700))) == 700
+    assert await collect(anywhere.scan("job[*]:", limit=0)) == []
+    assert len({each.key for each in await collect(anywhere.scan())}) == 1202
 
 
 async def test_the_rest_needs_holdfast(plain: Any, face: Face) -> None:

@@ -1,7 +1,6 @@
 """A queue of jobs: leases, fencing tokens, retries and dead letters, and workers that share it."""
 
 import asyncio
-from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -85,26 +84,6 @@ async def test_an_updates_own_conditions_are_no_loss(queue: Any) -> None:
     assert (await job.update(Exchange(expected={"step": 1}, set={"step": 2}))).applied
 
 
-async def test_a_job_is_given_back_then_becomes_a_dead_letter(store: Any, queue: Any) -> None:
-    await queue.add("job:1", {})
-    assert await (await queue.next("w", 0)).retry(0, {"error": "timeout"}) == "requeued"
-    assert (await store.get("job:1")).text("error") == "timeout" and await state(store, "job:1") == "pending"
-    last = await queue.next("w", 0)
-    assert [await last.retry(0), await last.retry(0)] == ["exhausted", "exhausted"]  # again, as after a lost answer
-    assert await state(store, "job:1") == "dead"
-
-    await queue.add("job:2", {})
-    for attempt in (1, 2):
-        assert (await queue.next("w", 0)).token == attempt
-        await expire(store, "job:2")
-    assert await queue.next("w", 0) is None
-    assert await state(store, "job:2") == "dead"
-
-    await queue.add("job:3", {})
-    await (await queue.next("w", 0)).fail({"error": "broken"})
-    assert await state(store, "job:3") == "dead"
-
-
 async def test_a_delayed_job_is_claimed_when_its_time_comes(queue: Any) -> None:
     await queue.add("job:1", {}, 50)
     assert (await queue.next("w", 30_000)).key == "job:1"
@@ -126,30 +105,3 @@ async def test_other_names_of_fields_and_states(store: Any, face: Face) -> None:
     await (await queue.next("w-1", 0)).complete()
     fields = (await store.get("task:1")).to_dict()
     assert {**fields, "at": ""} == {"x": "1", "s": "C", "at": "", "n": "1", "by": "w-1"}
-
-
-async def test_two_workers_complete_every_job_once(connect: Any, store: Any, queue: Any, face: Face) -> None:
-    """A third of the jobs is given back once, and some workers let their lease end."""
-    jobs, done = 60, Counter[str]()
-
-    async def work(name: str) -> None:
-        mine = face.queue(await connect(), CONFIG)
-        while done.total() < jobs:
-            job = await mine.next(name, 50)
-            if job is None:
-                continue
-            number = int(job.key.removeprefix("job:"))
-            if number % 3 == 0 and job.token == 1:
-                assert await job.retry(5, {"error": "again"}) == "requeued"
-                continue
-            if number % 10 == 1 and job.token == 1:
-                await expire(store, job.key)
-                continue
-            await job.complete({"by": name})
-            done[job.key] += 1
-
-    workers = [asyncio.ensure_future(work(name)) for name in ("w-1", "w-2")]
-    await asyncio.gather(*(queue.add(f"job:{i}", {}) for i in range(jobs)))
-    await asyncio.gather(*workers)
-    assert done == {f"job:{i}": 1 for i in range(jobs)}
-    assert {await state(store, f"job:{i}") for i in range(jobs)} == {"completed"}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from conftest import collect, eventually
 
-from holdfast import Behind, Duplicate, Lag, NewEvent, RunSnapshot, ServerError, StepSnapshot, codec, snapshot_reducer
+from holdfast import Duplicate, NewEvent, RunSnapshot, ServerError, StepSnapshot, codec, snapshot_reducer
 
 
 async def test_an_event_is_appended_once(store: Any) -> None:
@@ -22,16 +22,6 @@ async def test_an_event_is_appended_once(store: Any) -> None:
     other = await run.append(NewEvent("StepCompleted", {"amount": 41}, idempotency_key="charge-1"))
     assert (other.outcome, other.mismatch) == ("duplicate", True)
     assert len(await run.events()) == 1
-
-
-async def test_of_two_engines_one_goes_on(store: Any) -> None:
-    run = store.run("r")
-    assert (await run.append(NewEvent("RunStarted", None), if_last=0)).outcome == "appended"
-    assert await run.append(NewEvent("RunPaused", None), if_last=0) == Behind(run_seq=1)
-    both = await asyncio.gather(*(run.append(NewEvent(f"X{i}", i), if_last=1) for i in range(2)))
-    assert sorted(result.outcome for result in both) == ["appended", "behind"]
-    known = await run.append(NewEvent("RunStarted", None), if_last=7)
-    assert (known.outcome, known.run_seq) == ("duplicate", 1)
 
 
 async def test_all_parts_of_an_event_come_back(store: Any) -> None:
@@ -76,24 +66,6 @@ async def test_attributes_come_back_as_they_were(store: Any) -> None:
     assert dict(second.attributes) == {}
 
 
-async def test_how_far_a_projector_is_behind(store: Any) -> None:
-    run = store.run("r")
-    assert await run.lag(0) == Lag(0, 0)
-    for number in range(5):
-        await run.append(NewEvent("X", number, idempotency_key=f"{number}"))
-    [first] = await run.events(limit=1)
-    await asyncio.sleep(0.02)
-    behind = await run.lag(0)
-    assert behind.events == 5 and 20 <= behind.age_ms < 3_600_000
-    assert first.persisted_at.tzinfo is not None
-    assert (await run.lag(3)).events == 2
-    assert await run.lag(5) == Lag(0, 0)
-    with pytest.raises(ServerError):
-        await run.lag(6)
-    with pytest.raises(TypeError):
-        await run.lag("1")
-
-
 async def test_data_is_json_or_what_a_codec_says(store: Any) -> None:
     run, raw = store.run("r"), store.run("r", codec.raw)
     every_byte = bytes(range(256))
@@ -121,6 +93,8 @@ async def test_events_in_pages_and_after_a_wait(store: Any, blocked: Any) -> Non
     assert [event.run_seq for event in await waiting] == [6]
     with pytest.raises(ServerError):
         await run.events(after=7)
+    with pytest.raises(TypeError):
+        await run.lag("1")
 
 
 async def test_the_snapshot_is_what_the_events_come_to(store: Any) -> None:

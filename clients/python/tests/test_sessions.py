@@ -364,19 +364,6 @@ async def _is_gone(sessions: Any, session_id: str) -> bool:
     return await sessions.info(session_id) is None
 
 
-async def test_a_program_goes_on_with_its_session_after_a_crash_of_its_own(sessions: Any, connect: Any) -> None:
-    session = await sessions.open()
-    await session.call("INCR", "n")
-    stored = (session.id, session.next_request_id)
-    assert await session.call("INCR", "n") == 2
-    again = await (await connect()).sessions.resume(*stored)
-    assert await again.call("INCR", "n") == 2  # which is the reply that it had
-    assert await again.call("INCR", "n") == 3
-    await again.close()
-    with pytest.raises(SessionLostError):
-        await sessions.resume(*stored)
-
-
 async def test_pushed_requests_are_served_in_order_and_acknowledged(sessions: Any) -> None:
     session = await sessions.open()
     for n in (1, 2, 3):

@@ -41,31 +41,6 @@ async def test_all_of_it_or_nothing(store: Any, face: Face) -> None:
     assert (await store.get("record")).text("state") == "old"
 
 
-async def test_transfers_keep_the_sum_and_no_account_is_overdrawn(store: Any, face: Face) -> None:
-    for name, balance in (("0", 100), ("1", 0), ("2", 50)):
-        await store.put(f"account:{name}", {"balance": balance})
-
-    async def transfer(source: str, target: str, amount: int) -> bool:
-        async def body(txn: Any) -> bool:
-            fields = await txn.get(source)
-            if fields.integer("balance") < amount:
-                return False
-            await face.command(txn.client, "HINCRBY", source, "balance", -amount)
-            await face.command(txn.client, "HINCRBY", target, "balance", amount)
-            return True
-
-        moved: bool = await store.transaction(1000, body)
-        return moved
-
-    async def work(number: int) -> int:
-        accounts = [(f"account:{(number + i) % 3}", f"account:{(number + i * 2 + 1) % 3}") for i in range(15)]
-        return sum([await transfer(source, target, 7) for source, target in accounts])
-
-    assert sum(await asyncio.gather(*(work(number) for number in range(4)))) > 0
-    balances = [(await store.get(f"account:{name}")).integer("balance") for name in "012"]
-    assert sum(balances) == 150 and min(balances) >= 0
-
-
 async def test_a_conflict_is_tried_again_wherever_it_shows(store: Any, face: Face) -> None:
     async def conflict(tries: int, interfere: int, where: str) -> int:
         """How often the body ran, if another client interferes so often."""

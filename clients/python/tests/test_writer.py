@@ -185,7 +185,8 @@ async def test_every_acknowledged_write_is_there_after_a_take_over(pair: Pair, o
     await session.close()
 
 
-async def test_waits_and_readers_move_to_the_new_writer(pair: Pair, open_store: Any, face: Face) -> None:
+@pytest.mark.parametrize("ending", ["a kill", "a hand-over"])
+async def test_waits_and_readers_move_to_the_new_writer(pair: Pair, open_store: Any, face: Face, ending: str) -> None:
     store = await open_store(pair.addresses())
     await store.create_index("due", IndexDefinition(prefixes=["job:"], field="run_at", only=("state", ["pending"])))
     run, cell = store.run("r"), store.cell("c")
@@ -208,8 +209,11 @@ async def test_waits_and_readers_move_to_the_new_writer(pair: Pair, open_store: 
         return "blocked_clients:3" in str(await asyncio.to_thread(pair.writer.ask, "INFO", "clients")).replace("'", "").replace(" ", "")
 
     await eventually(blocked)
-    await asyncio.to_thread(pair.follower.promote)
-    pair.writer.kill()
+    if ending == "a kill":
+        await asyncio.to_thread(pair.follower.promote)
+        pair.writer.kill()
+    else:
+        await asyncio.to_thread(pair.writer.ask, "FAILOVER")
     await store.put("job:1", {"state": "pending", "run_at": 1})
     await run.append(NewEvent("Began", None))
     await cell.set("new")

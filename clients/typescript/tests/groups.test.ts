@@ -14,8 +14,6 @@ const server = await Server.start();
 const skip = await server.lacks('hcas', 'claim', 'idx.limit');
 const CONFIG: QueueConfig = { indexes: ['due'], groupBy: 'tenant' };
 const HOUR_MS = 3_600_000;
-/** A test's rate: what is used up comes back after the test. */
-const SLOW = { takes: 2, perMs: HOUR_MS };
 
 for (const RESP of [2, 3] as const) {
   describe(`a queue with groups, RESP${RESP}`, { skip }, () => {
@@ -62,68 +60,6 @@ for (const RESP of [2, 3] as const) {
       }
     }
 
-    test('a cap holds with several workers', async () => {
-      await queue.limit('each', { held: 2 });
-      const jobs = 20;
-      const running = new Map<string, number>();
-      const done = new Map<string, number>();
-      let most = 0;
-      let total = 0;
-      const work = async (name: string): Promise<void> => {
-        const mine = new Queue(new RecordStore(await server.connect({ RESP })), CONFIG);
-        while (total < 2 * jobs) {
-          const job = await mine.next(name, 50);
-          if (job === null) continue;
-          const tenant = `${groupOf(job)}`;
-          running.set(tenant, (running.get(tenant) ?? 0) + 1);
-          most = Math.max(most, running.get(tenant) ?? 0);
-          await sleep(1);
-          running.set(tenant, (running.get(tenant) ?? 0) - 1); // before the server knows it: it may give the next one at once
-          await job.complete();
-          done.set(tenant, (done.get(tenant) ?? 0) + 1);
-          total += 1;
-        }
-      };
-      await add('acme', ...range(jobs, (i) => i));
-      await add('bolt', ...range(jobs, (i) => i));
-      await Promise.all(range(6, (i) => work(`w-${i}`)));
-      assert.deepEqual(Object.fromEntries(done), { acme: jobs, bolt: jobs });
-      assert.ok(most <= 2, `${most}`);
-    });
-
-    test('a cap is reached, and a job that ends makes room', async () => {
-      await queue.limit('each', { held: 2 });
-      await queue.limit({ group: 'bolt' }, { held: 1 });
-      await queue.limit({ group: 'free' }, { held: 'none' });
-      for (const tenant of ['acme', 'bolt', 'free']) await add(tenant, 1, 2, 3, 4);
-      const jobs = await claimAll();
-      assert.deepEqual(countOf(jobs), { acme: 2, bolt: 1, free: 4 });
-      assert.deepEqual(await claimAll(), []);
-
-      const first = (tenant: string): Job => {
-        const job = jobs.find((each) => groupOf(each) === tenant);
-        assert.ok(job !== undefined);
-        return job;
-      };
-      await first('acme').complete();
-      await first('bolt').retry(0);
-      assert.deepEqual(countOf(await claimAll()), { acme: 1, bolt: 1 });
-      await queue.limit({ group: 'bolt' }, { held: 'default' });
-      assert.deepEqual(countOf(await claimAll()), { bolt: 1 });
-      // A lease that has run out: the job counts already, and may be claimed again.
-      await records.setField(first('free').rawKey, 'run_at', 1);
-      assert.deepEqual(countOf(await claimAll()), { free: 1 });
-    });
-
-    test('a cap for all', async () => {
-      await queue.limit('all', { held: 3 });
-      await add('acme', 1, 2, 3);
-      await add('bolt', 1, 2, 3);
-      assert.equal((await claimAll()).length, 3);
-      await queue.limit('all', { held: 'none' });
-      assert.equal((await claimAll()).length, 3);
-    });
-
     test('a paused group gives nothing, and then to the worker that waits', async () => {
       await queue.limit({ group: 'acme' }, { pause: true });
       await add('acme', 1);
@@ -138,75 +74,6 @@ for (const RESP of [2, 3] as const) {
       assert.equal(served, false);
       await queue.limit({ group: 'acme' }, { pause: false });
       assert.equal((await waiting)?.key, 'job:acme:1');
-    });
-
-    test('all can be paused, in a queue without groups too', async () => {
-      const plain = new Queue(records, { indexes: ['plain'] });
-      await plain.createIndex('plain', 'plain:');
-      await plain.limit('all', { pause: true });
-      await plain.add('plain:1', {});
-      const waiting = plain.next('w', 60_000);
-      await untilBlocked(1);
-      await plain.resetLimits('all');
-      assert.equal((await waiting)?.key, 'plain:1');
-    });
-
-    test('a job that ends wakes the worker that waits for room', async () => {
-      await queue.limit('each', { held: 1 });
-      await add('acme', 1, 2);
-      const job = await queue.next('w-1', 0);
-      assert.ok(job !== null);
-      const waiting = queue.next('w-2', 60_000);
-      await untilBlocked(1);
-      await job.complete();
-      assert.deepEqual([job.key, (await waiting)?.key].sort(), ['job:acme:1', 'job:acme:2']);
-    });
-
-    test('a rate', async () => {
-      await queue.limit('each', { rate: SLOW });
-      await queue.limit({ group: 'bolt' }, { rate: { ...SLOW, burst: 3 } });
-      await queue.limit({ group: 'free' }, { rate: 'none' });
-      for (const tenant of ['acme', 'bolt', 'free']) await add(tenant, 1, 2, 3, 4, 5);
-      assert.deepEqual(countOf(await claimAll()), { acme: 2, bolt: 3, free: 5 });
-      assert.deepEqual(await claimAll(), []);
-      const state = await groups();
-      assert.ok((state.get('acme')?.allowedAt ?? 0) > Date.now());
-      assert.equal(state.get('free')?.allowedAt, 0);
-      await queue.limit({ group: 'acme' }, { rate: 'none' });
-      assert.deepEqual(countOf(await claimAll()), { acme: 3 });
-    });
-
-    test('a rate gives to the worker that waits when its time comes', async () => {
-      await queue.limit('all', { rate: { takes: 1, perMs: 20 } });
-      await add('acme', 0, 1, 2, 3, 4);
-      const keys: (string | undefined)[] = [];
-      while (keys.length < 5) keys.push((await queue.next('w', 60_000))?.key);
-      assert.deepEqual(keys.sort(), range(5, (i) => `job:acme:${i}`));
-    });
-
-    test('groups take turns in proportion to their weights', async () => {
-      await add('noisy', ...range(40, (i) => i));
-      await add('heavy', ...range(40, (i) => i));
-      await add('small', 1);
-      await queue.limit({ group: 'heavy' }, { weight: 3 });
-      const take = async (count: number) => {
-        const jobs: (Job | null)[] = [];
-        while (jobs.length < count) jobs.push(await queue.next('w', 0));
-        return countOf(jobs);
-      };
-      assert.equal((await take(8))['small'], 1);
-      const taken = await take(40);
-      assert.ok(Math.abs((taken['heavy'] ?? 0) - 30) <= 2, JSON.stringify(taken));
-      assert.equal((taken['heavy'] ?? 0) + (taken['noisy'] ?? 0), 40);
-    });
-
-    test('a claim by score takes the oldest job of all groups', async () => {
-      for (const [i, group] of ['a', 'a', 'b', 'a', 'b'].entries()) {
-        await queue.add(`job:${i}`, {}, { group });
-        await records.setField(`job:${i}`, 'run_at', i);
-      }
-      const jobs = await queue.claim({ ...queue.request('w'), count: 5, order: 'score' });
-      assert.deepEqual(jobs.map(({ key }) => key), range(5, (i) => `job:${i}`));
     });
 
     test('limits are read as they were set, and taken back', async () => {
@@ -243,22 +110,6 @@ for (const RESP of [2, 3] as const) {
       assert.deepEqual((await queue.limits()).map(({ scope }) => scope), [{ group: Buffer.from([0xff]) }]);
     });
 
-    test('a group as it fares', async () => {
-      await queue.limit('each', { held: 3, rate: SLOW });
-      await queue.limit({ group: 'acme' }, { weight: 2, held: 1 });
-      await add('acme', 1, 2, 3);
-      const job = await queue.next('w', 0);
-      const state = (await groups()).get('acme');
-      const times = await Promise.all(range(3, async (i) => (await records.get(`job:acme:${i + 1}`))?.integer('run_at') ?? 0));
-      assert.deepEqual({ ...state, rawName: undefined }, {
-        name: 'acme', rawName: undefined, records: 3, held: 1, firstScore: Math.min(...times), allowedAt: null,
-        limits: { held: 1, rate: { ...SLOW, burst: 2 }, weight: 2, pause: false },
-      });
-      await job?.complete();
-      const after = (await groups()).get('acme');
-      assert.deepEqual([after?.records, after?.held, after?.allowedAt], [2, 0, 0]);
-    });
-
     test('the group of a job', async () => {
       await queue.add('job:1', { tenant: 'of the fields' }, { group: 'acme' });
       await queue.add('job:2', { tenant: 'bolt' });
@@ -272,31 +123,6 @@ for (const RESP of [2, 3] as const) {
       const plain = new Queue(records, { indexes: ['due'] });
       await assert.rejects(plain.add('job:7', {}, { group: 'acme' }), /groupBy/);
       assert.equal(await records.get('job:7'), null);
-    });
-
-    test('a worker need not know of the groups', async () => {
-      await queue.limit('each', { held: 1 });
-      await add('acme', 1, 2);
-      const worker = new Queue(records, { indexes: ['due'] });
-      assert.equal(await worker.createIndex('due', 'job:', { onDifference: 'keep' }), false);
-      const job = await worker.next('w', 0);
-      assert.equal(await worker.next('w', 0), null);
-      await job?.complete();
-      assert.deepEqual([job?.key, (await worker.next('w', 0))?.key].sort(), ['job:acme:1', 'job:acme:2']);
-    });
-
-    test('other names', async () => {
-      const named = new Queue(records, {
-        indexes: ['mine'], groupBy: 'g',
-        names: { state: 's', runAt: 'at', attempt: 'n', worker: 'by', pending: 'P', running: 'R', completed: 'C', dead: 'D' },
-      });
-      await named.createIndex('mine', 'task:');
-      await named.limit('each', { held: 1 });
-      for (const key of ['task:1', 'task:2']) await named.add(key, {}, { group: 'x' });
-      const job = await named.next('w', 0);
-      assert.equal(await named.next('w', 0), null);
-      await job?.complete();
-      assert.equal((await named.next('w', 0))?.fields.text('g'), 'x');
     });
 
     test('an index that is there has to keep the groups', async () => {

@@ -98,27 +98,6 @@ for (const RESP of [2, 3] as const) {
       assert.equal((await job.update({ expected: { step: 1 }, set: { step: 2 } })).applied, true);
     });
 
-    test('a job is given back, then becomes a dead letter', async () => {
-      await queue.add('job:1', {});
-      assert.equal(await (await claim('w')).retry(0, { error: 'timeout' }), 'requeued');
-      assert.equal((await records.get('job:1'))?.text('error'), 'timeout');
-      assert.equal(await state('job:1'), 'pending');
-      assert.equal(await (await claim('w')).retry(0), 'exhausted');
-      assert.equal(await state('job:1'), 'dead');
-
-      await queue.add('job:2', {});
-      for (const attempt of [1, 2]) {
-        assert.equal((await claim('w')).token, attempt);
-        await expire('job:2');
-      }
-      assert.equal(await queue.next('w', 0), null);
-      assert.equal(await state('job:2'), 'dead');
-
-      await queue.add('job:3', {});
-      await (await claim('w')).fail({ error: 'broken' });
-      assert.equal(await state('job:3'), 'dead');
-    });
-
     test('a delayed job is claimed when its time comes', async () => {
       await queue.add('job:1', {}, 50);
       assert.equal((await queue.next('w', 30_000))?.key, 'job:1');

@@ -42,43 +42,6 @@ for (const RESP of [2, 3] as const) {
       assert.equal(await records.delete('r'), false);
     });
 
-    test('put with a lifetime, a stamp, and in place of all fields', async () => {
-      await records.put('r', { old: 1 });
-      await records.put('r', { new: 1 }, { replace: true, lifetime: { ms: 60_000 }, stamp: { at: -1000 } });
-      const fields = await records.get('r');
-      assert.deepEqual([...fields ?? []].map(([name]) => name).sort(), ['at', 'new']);
-      assert.ok((fields?.integer('at') ?? 0) > 1_700_000_000_000);
-      assert.ok((fields?.ttlMs ?? 0) > 50_000 && (fields?.ttlMs ?? 0) <= 60_000);
-      const untilMs = 4_102_444_800_000;
-      await records.put('r', { new: 2 }, { lifetime: { untilMs } });
-      assert.equal(await connection.client.pExpireTime('r'), untilMs);
-    });
-
-    test('single fields, and null removes one', async () => {
-      assert.equal(await records.getField('r', 'a'), null);
-      await records.setField('r', 'a', 1);
-      await records.setFields('r', { b: everyByte, c: 'x' });
-      assert.deepEqual(await records.getField('r', 'b'), everyByte);
-      assert.equal((await records.get('r'))?.ttlMs, null);
-      await records.put('r', {}, { stamp: { d: 0 }, lifetime: { ms: 60_000 } });
-      await records.setFields('r', { b: null, c: 'y', none: null });
-      await records.setField('r', 'd', null);
-      const left = await records.get('r');
-      assert.deepEqual(left?.toObject(), { a: '1', c: 'y' });
-      assert.ok((left?.ttlMs ?? 0) > 0, 'the lifetime stays');
-      await records.put('r', { a: null, e: 5 }, { lifetime: { ms: 30_000 } });
-      const put = await records.get('r');
-      assert.deepEqual(put?.toObject(), { c: 'y', e: '5' });
-      assert.ok((put?.ttlMs ?? Infinity) <= 30_000);
-      await records.put('r', { c: null, f: 1 }, { replace: true });
-      assert.deepEqual((await records.get('r'))?.toObject(), { f: '1' });
-      await records.setFields('r', { f: null });
-      assert.equal(await records.get('r'), null);
-      await records.put('r', { a: 1 });
-      await records.put('r', { a: null }, { replace: true });
-      assert.equal(await records.get('r'), null);
-    });
-
     test('a key that is no UTF-8 ends nothing', async () => {
       const odd = Buffer.concat([Buffer.from('job:'), Buffer.from([0xff, 0xfe])]);
       await records.createIndex('by-at', { prefixes: ['job:'], field: 'at' });
@@ -107,62 +70,16 @@ for (const RESP of [2, 3] as const) {
       assert.equal(await records.get('r'), null);
     });
 
-    test('compare and swap has one winner', async () => {
-      await records.put('r', { state: 'pending' });
-      const won = await Promise.all(range(20, (i) => records.compareAndSwap('r', 'state', 'pending', `w-${i}`)));
-      assert.equal(won.filter(Boolean).length, 1);
-      assert.equal((await records.get('r'))?.text('state'), `w-${won.indexOf(true)}`);
-      assert.equal(await records.compareAndSwap('none', 'state', 'pending', 'x'), false);
-    });
-
-    test('an exchange has conditions, changes and a lifetime', async () => {
-      const created = await records.exchange('r', { absent: ['state'], set: { state: 'pending', note: 'x' }, stamp: { at: 0 } });
-      assert.equal(created.applied, true);
-      const again = await records.exchange('r', { absent: ['state'], set: { state: 'pending' } });
-      assert.equal(again.applied, false);
-
-      const moved = await records.exchange('r', {
-        expected: { state: 'pending' }, set: { state: 'running' }, remove: ['note'], lifetime: { ms: 60_000 },
-      });
-      assert.equal(moved.applied, true);
-      assert.deepEqual(moved.current.toObject(), { state: 'running' });
-      assert.ok((await connection.client.pTTL('r')) > 0);
-      await records.exchange('r', { lifetime: 'persist' });
-      assert.equal(await connection.client.pTTL('r'), -1);
-
-      const refused = await records.exchange('r', { expected: { state: 'pending', none: 1 }, set: { state: 'lost' } });
-      assert.equal(refused.applied, false);
-      assert.deepEqual(refused.current.toObject(), { state: 'running' });
-
+    test('an exchange is never taken for a short form', async () => {
       // Three words behind the key would be HCAS's short form.
       await records.put('s', { error: 'x', state: 'y' });
       assert.equal((await records.exchange('s', { remove: ['error'] })).applied, true);
+      assert.deepEqual((await records.get('s'))?.toObject(), { state: 'y' });
       // Without conditions and changes it is no compare-and-swap of a field called IF.
       await records.put('t', { IF: '0' });
       assert.equal((await records.exchange('t', {})).applied, true);
-      assert.deepEqual((await records.get('t'))?.toObject(), { IF: '0' });
       assert.equal((await records.exchange('t', { expected: { IF: 0 }, set: { IF: null, a: 1 } })).applied, true);
       assert.deepEqual((await records.get('t'))?.toObject(), { a: '1' });
-      await assert.rejects(records.put('t', {}), RangeError);
-      assert.deepEqual((await records.get('s'))?.toObject(), { state: 'y' });
-    });
-
-    test('scans records under a prefix, with filters, over many pages', async () => {
-      await Promise.all(range(1200, (i) => records.put(`job:${i}`, { n: i, kind: i % 3 === 0 ? 'a' : 'b' })));
-      await records.put('other:1', { n: 1 });
-      await connection.client.set('job:string', 'no record');
-
-      const all = new Set((await collect(records.scan('job:'))).map(({ key }) => key));
-      assert.equal(all.size, 1200);
-      const some = await collect(records.scan('job:', {
-        filters: [{ field: 'n', op: 'lt', value: 100 }, { field: 'kind', op: 'in', values: ['a', 'c'] }], fields: ['n'],
-      }));
-      assert.deepEqual(some.map(({ fields }) => fields.integer('n')).sort((a = 0, b = 0) => a - b), range(34, (i) => i * 3));
-      assert.deepEqual(some.map(({ fields }) => fields.size), range(34, () => 1));
-      assert.ok(some.every(({ ttlMs }) => ttlMs === null));
-      assert.equal((await collect(records.scan('job:', { limit: 700 }))).length, 700);
-      assert.equal((await collect(records.scan('job:', { limit: 0 }))).length, 0);
-      await assert.rejects(collect(records.scan('job:', { limit: -1 })), ServerError);
     });
 
     test('an index keeps records in order', async () => {

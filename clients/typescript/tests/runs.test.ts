@@ -57,20 +57,6 @@ for (const RESP of [2, 3] as const) {
       await assert.rejects(runs.appendEvent({ ...event, stepId: 'a|b' }), ServerError);
     });
 
-    test('of two engines that append after the same event one goes on', async () => {
-      const event = (engine: string) => ({ runId: 'r', idempotencyKey: engine, eventType: 'RunResumed', eventData: engine });
-      const created = await runs.appendEvent(event('first'), { ifLast: 0 });
-      assert.equal(created.outcome, 'appended');
-      const results = await Promise.all(range(8, (i) => runs.appendEvent(event(`engine ${i}`), { ifLast: 1 })));
-      assert.equal(results.filter(({ outcome }) => outcome === 'appended').length, 1);
-      for (const result of results.filter(({ outcome }) => outcome !== 'appended')) {
-        assert.deepEqual(result, { outcome: 'behind', runSeq: 2, idempotent: false, persisted: false });
-      }
-      const known = await runs.appendEvent(event('first'), { ifLast: 7 });
-      assert.deepEqual([known.outcome, known.runSeq], ['duplicate', 1]);
-      await assert.rejects(runs.appendEvent(event('x'), { ifLast: 0.5 }), RangeError);
-    });
-
     test('every field of an event comes back', async () => {
       const event: CanonicalEngineEvent = {
         runId: 'r', runSeq: 99, eventId: 'e1f5a5b2-0000-4000-8000-000000000001', stepId: 'step – ü', engineAttemptId: '3', logicalAttemptId: '2',
@@ -124,23 +110,6 @@ for (const RESP of [2, 3] as const) {
       assert.equal((await append(1, { attributes })).idempotent, true);
     });
 
-    test('how far a projector is behind', async () => {
-      assert.deepEqual(await runs.lag('none', 0), { events: 0, ageMs: 0 });
-      for (const n of [1, 2, 3]) await append(n);
-      await eventually(async () => (await runs.lag('r', 1)).ageMs > 0);
-      assert.equal((await runs.lag('r', 0)).events, 3);
-      assert.equal((await runs.lag('r', 1)).events, 2);
-      assert.deepEqual(await runs.lag('r', 3), { events: 0, ageMs: 0 });
-      await assert.rejects(runs.lag('r', 4), ServerError);
-    });
-
-    test('a run is deleted whole', async () => {
-      await append(1);
-      assert.equal(await runs.delete('r'), true);
-      assert.equal(await runs.delete('r'), false);
-      assert.equal((await append(1)).runSeq, 1);
-    });
-
     test('data is JSON, or bytes', async () => {
       const values = [null, true, 0, -1.5, 'text', '', [], {}, { deep: [{}] }, Buffer.from([0xff, 0]), Buffer.from('{broken')];
       for (const [i, eventData] of values.entries()) await append(i, { eventData });
@@ -157,22 +126,6 @@ for (const RESP of [2, 3] as const) {
       await assert.rejects(bytes.appendEvent({ ...event, eventData: {} }), TypeError);
     });
 
-    test('events are fetched in order, behind a watermark', async () => {
-      for (const n of range(10, (i) => i + 1)) await append(n);
-      const numbers = async (options: Parameters<RunStore['fetchEvents']>[1]) => (await runs.fetchEvents('r', options)).map(({ runSeq }) => runSeq);
-      assert.deepEqual(await numbers({}), range(10, (i) => i + 1));
-      assert.deepEqual(await numbers({ afterSeq: 7 }), [8, 9, 10]);
-      assert.deepEqual(await numbers({ afterSeq: 2, limit: 3 }), [3, 4, 5]);
-      assert.deepEqual(await numbers({ limit: 0 }), []);
-      assert.deepEqual(await numbers({ afterSeq: 10 }), []);
-      assert.deepEqual(await runs.fetchEvents('none', { afterSeq: 5 }), []);
-      await assert.rejects(numbers({ limit: -1 }), ServerError);
-      await assert.rejects(numbers({ afterSeq: -1 }), ServerError);
-      await assert.rejects(numbers({ block: -1 }), ServerError);
-      await assert.rejects(numbers({ afterSeq: 11 }), ServerError);
-      await assert.rejects(numbers({ afterSeq: 1.5 }), RangeError);
-    });
-
     test('a fetch waits for the next event', async () => {
       const waiting = runs.fetchEvents('r', { block: 30_000 });
       await eventually(() => blocked(1));
@@ -186,21 +139,6 @@ for (const RESP of [2, 3] as const) {
       abort.abort(new Error('enough'));
       await aborted;
       await eventually(() => blocked(0));
-    });
-
-    test('a snapshot is never behind', async () => {
-      assert.equal(await runs.getSnapshot('r'), null);
-      assert.deepEqual(await runs.projectSnapshot('r'), { runId: 'r', status: 'pending', lastEventSeq: 0, steps: {} });
-      const started = await append(1, { eventType: 'RunStarted', eventData: { by: 'me' } });
-      const step = await append(2, { eventType: 'StepStarted', stepId: 'a', eventData: 'begins' });
-      await append(3, { eventType: 'StepFailed', stepId: 'a', eventData: 'broken' });
-      const again = await append(4, { eventType: 'StepStarted', stepId: 'a', eventData: 'again' });
-      assert.deepEqual(await runs.getSnapshot('r'), {
-        runId: 'r', status: 'running', lastEventSeq: 4, startedAt: started.persistedAt, updatedAt: again.persistedAt, data: { by: 'me' },
-        steps: { a: { status: 'running', attempts: 2, startedAt: step.persistedAt, updatedAt: again.persistedAt, data: 'again' } },
-      });
-      assert.equal((await runs.projectSnapshot('r', undefined, { upTo: 3 })).steps['a']?.status, 'failed');
-      assert.equal((await runs.projectSnapshot('r', undefined, { upTo: 99 })).lastEventSeq, 4);
     });
 
     test('the reducer here and that of the server agree', async () => {

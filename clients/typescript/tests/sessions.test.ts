@@ -241,18 +241,6 @@ for (const RESP of [2, 3] as const) {
       assert.equal(await short.call(['INCR', 'n']), '2');
     });
 
-    test('a program goes on with its session after a crash of its own', async () => {
-      const session = await sessions.open();
-      await session.call(['INCR', 'n']);
-      const [id, next] = [session.id, session.nextRequestId];
-      assert.equal(await session.call(['INCR', 'n']), '2');
-      const again = await new Sessions(await server.connect({ RESP })).resume(id, next);
-      assert.equal(await again.prepare(['INCR', 'n'], { requestId: next }).send(), '2'); // which is the reply that it had
-      assert.equal(await again.call(['INCR', 'n']), '3');
-      await again.close();
-      await assert.rejects(sessions.resume(id, next), SessionLostError);
-    });
-
     test('a session is resumed with the number of its next new request', async () => {
       const session = await sessions.open();
       await session.call(['INCR', 'n']);

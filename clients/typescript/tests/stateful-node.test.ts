@@ -1,11 +1,10 @@
-// A stateful node, on state at the server and in the process: each input counts once, outputs come again under the same ids, and a
-// crash anywhere between two checkpoints changes nothing of the result.
+// A stateful node, on state at the server and in the process: each input counts once, and outputs come again under the same ids. What is left
+// after crashes is in the rounds of tests/packages.
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { beforeEach, describe, test } from 'node:test';
-import { ExactlyOnceState, MemoryState, StatefulNode, UnavailableError, type NodeEntry, type StateBackend } from '../src/index.js';
-import { seeded } from './proxy.js';
+import { ExactlyOnceState, MemoryState, StatefulNode, type NodeEntry, type StateBackend } from '../src/index.js';
 import { Server, range } from './server.js';
 
 const server = await Server.start();
@@ -74,40 +73,6 @@ for (const where of ['the server', 'the process'] as const) {
       const second = new StatefulNode('sums', state);
       assert.equal(await second.recover(), null);
       assert.deepEqual([await second.process('k', 1, count(1)), await second.process('k', 2, count(2))], outputs);
-    });
-
-    test('after a crash the input is read again from the checkpoint', async () => {
-      const seed = Math.floor(Math.random() * 2 ** 32);
-      const random = seeded(seed);
-      const input = range(120, (i) => ({ key: `k${Math.floor(random() * 4)}`, version: i + 1, by: Math.floor(random() * 10) }));
-      const sink = new Map<string, string>();
-      let [position, crashes] = [0, 0];
-      for (;;) {
-        const node = new StatefulNode('sums', await backend());
-        const recovered = await node.recover();
-        position = recovered === null ? 0 : Number(recovered);
-        const end = crashes < 8 ? position + Math.floor(random() * 60) : input.length;
-        for (const { key, version, by } of input.slice(position, end)) {
-          const outputs = await node.process(key, version, count(by)).catch((error: unknown) => {
-            if (!(error instanceof UnavailableError)) throw error;
-            return null;
-          });
-          for (const { id, value } of outputs ?? []) {
-            assert.equal(sink.get(id) ?? value, value, `seed ${seed}: the same output under the same id`);
-            sink.set(id, value);
-          }
-          if (version % 20 === 0) await node.checkpoint(version);
-        }
-        if (end >= input.length) {
-          for (const name of range(4, (i) => `k${i}`)) {
-            const sum = input.filter(({ key }) => key === name).reduce((all, { by }) => all + by, 0);
-            assert.equal((await node.state(name)) ?? 0, sum, `seed ${seed}`);
-          }
-          assert.equal(sink.size, 240, `seed ${seed}`);
-          return;
-        }
-        crashes += 1;
-      }
     });
   });
 }

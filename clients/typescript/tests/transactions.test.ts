@@ -75,28 +75,6 @@ for (const RESP of [2, 3] as const) {
       await assert.rejects(cells.transaction(0, async () => {}), RangeError);
     });
 
-    test('transfers keep the sum, and no account is overdrawn', async () => {
-      const account = (n: number) => `account:${n % 3}`;
-      for (const [n, balance] of [100, 0, 50].entries()) await cells.cell(account(n), codec.integer).set(balance);
-      const transfer = async (source: string, target: string, amount: number): Promise<boolean> => cells.transaction(1000, async (txn) => {
-        const [from, to] = [txn.cell(source, codec.integer), txn.cell(target, codec.integer)];
-        const balance = (await from.get())?.value ?? 0;
-        if (balance < amount) return false;
-        await from.set(balance - amount);
-        await to.set(((await to.get())?.value ?? 0) + amount);
-        return true;
-      });
-      const moved = await Promise.all(range(4, async (worker) => {
-        let count = 0;
-        for (const i of range(15, (i) => i)) count += Number(await transfer(account(worker + i), account(worker + i * 2 + 1), 7));
-        return count;
-      }));
-      assert.ok(moved.some((count) => count > 0));
-      const balances = await Promise.all(range(3, async (n) => (await cells.cell(account(n), codec.integer).get())?.value ?? 0));
-      assert.equal(balances.reduce((sum, each) => sum + each), 150);
-      assert.ok(balances.every((balance) => balance >= 0));
-    });
-
     test('a conflict is tried again wherever it shows', async () => {
       const conflict = async (tries: number, interfere: number, where: string): Promise<number> => {
         let ran = 0;

@@ -13,14 +13,13 @@ mod rates;
 #[path = "claims/waits.rs"]
 mod waits;
 
+use common::peer::Peer;
 use common::place::Place;
 use common::seed;
+use engine::Persistence;
 use engine::clients::Unblock;
-use engine::{Blocked, Client, ClientHandle, Engine, Flow, Persistence, Worker};
 use fastrand::Rng;
 use model::{Bound, Claim, Fields, INDEXES, Model, Record, Row, Set, Waiter};
-use resp::OwnedRequest;
-use std::sync::Arc;
 use std::task::Waker;
 
 const STEPS: usize = 250;
@@ -28,7 +27,7 @@ const STEPS: usize = 250;
 #[test]
 fn every_history_is_that_of_a_list() {
     let mut random = Rng::with_seed(seed());
-    let rounds = std::env::var("HOLDFAST_TEST_ROUNDS").map_or(24, |text| text.parse().expect("a number of rounds"));
+    let rounds = std::env::var("HOLDFAST_TEST_ROUNDS").map_or(9, |text| text.parse().expect("a number of rounds"));
     let mut counts = Counts::default();
     for round in 0..rounds {
         let shards = [1, 4, 64][round % 3];
@@ -55,56 +54,6 @@ struct Counts {
     dropped: usize,
     set_aside: usize,
     by_time: usize,
-}
-
-/// A client and its worker.
-struct Peer<'p> {
-    engine: &'p Engine,
-    worker: Worker,
-    client: Client,
-    blocked: Option<Blocked>,
-}
-
-impl<'p> Peer<'p> {
-    fn new(place: &'p Place) -> Peer<'p> {
-        let engine = &place.engine;
-        let (address, local) = ("127.0.0.1:9".to_owned(), "127.0.0.1:6379".to_owned());
-        let id = engine.clients.next_id();
-        let handle = Arc::new(ClientHandle::new(id, address, local, 9, place.now_ms(), Box::new(|| {})));
-        engine.clients.add(handle.clone());
-        Peer { engine, worker: engine.worker(0), client: Client::new(handle, true), blocked: None }
-    }
-
-    /// Executes a request. `None` when it waits.
-    fn ask(&mut self, line: &str) -> Option<Vec<u8>> {
-        let request: OwnedRequest = line.split(' ').map(str::as_bytes).collect();
-        let mut reply = Vec::new();
-        self.engine.begin(&mut self.worker);
-        match engine::execute_to_end(self.engine, &mut self.worker, &mut self.client, request.as_request(), &mut reply)
-        {
-            Flow::Continue => Some(reply),
-            Flow::Block(blocked) => {
-                assert!(reply.is_empty());
-                self.blocked = Some(blocked);
-                None
-            }
-            _ => panic!("{line} neither ends nor waits"),
-        }
-    }
-
-    fn say(&mut self, line: &str) -> String {
-        let reply = self.ask(line).unwrap_or_else(|| panic!("{line} waits"));
-        assert_ne!(reply.first(), Some(&b'-'), "{line}: {}", reply.escape_ascii());
-        String::from_utf8(reply).expect("text")
-    }
-
-    /// The reply that has ended its wait.
-    fn outcome(&mut self, time_is_up: bool) -> Option<Vec<u8>> {
-        let blocked = self.blocked.as_ref()?;
-        let reply = engine::outcome(self.engine, &self.worker, &mut self.client, &blocked.event, time_is_up)?;
-        self.blocked = None;
-        Some(reply)
-    }
 }
 
 /// An engine, and what it must be equal to.
@@ -134,7 +83,7 @@ impl Drop for Queue<'_, '_> {
 
 impl<'p, 'c> Queue<'p, 'c> {
     fn new(place: &'p Place, mut random: Rng, counts: &'c mut Counts) -> Queue<'p, 'c> {
-        let mut writer = Peer::new(place);
+        let mut writer = Peer::new(place, 0);
         INDEXES.iter().for_each(|index| drop(writer.say(index.create)));
         let (is_plain, model) = (random.u8(..3) == 0, Model::default());
         let has_index = [true; INDEXES.len()];
@@ -473,12 +422,12 @@ impl<'p, 'c> Queue<'p, 'c> {
 
     fn claim(&mut self, db: usize, block_ms: Option<u64>) {
         let claim = self.any_claim(block_ms);
-        let mut peer = Peer::new(self.place);
+        let mut peer = Peer::new(self.place, 0);
         peer.say(&format!("SELECT {db}"));
         self.last_id += 1;
         let (id, now_ms) = (self.last_id, self.place.now_ms());
         self.log.push(format!("{id} in {db} at {now_ms}: {}", claim.line()));
-        let mut reply = peer.ask(&claim.line());
+        let mut reply = peer.execute(&claim.line());
         if reply.is_none() {
             // What was there before may still have to be searched for it.
             self.serve();

@@ -2,63 +2,13 @@
 //! database in which it began, whatever comes between its slices, and some serial order explains the end.
 
 mod common;
+#[path = "databases/long_writes.rs"]
+mod long_writes;
 
+use common::peer::{Peer, SLICES_MAX, text};
 use common::place::Place;
 use common::seed;
 use common::state::State;
-use engine::{Blocked, Client, ClientHandle, Engine, Flow, Worker};
-use resp::OwnedRequest;
-use std::sync::Arc;
-
-/// A client, and the command that it is in the middle of.
-struct Peer<'e> {
-    engine: &'e Engine,
-    worker: Worker,
-    client: Client,
-    waits_for: Option<Blocked>,
-}
-
-impl<'e> Peer<'e> {
-    fn new(place: &'e Place, index: usize) -> Peer<'e> {
-        let engine = &place.engine;
-        let handle = ClientHandle::new(engine.clients.next_id(), String::new(), String::new(), -1, 0, Box::new(|| {}));
-        Peer { engine, worker: engine.worker(index), client: Client::new(Arc::new(handle), true), waits_for: None }
-    }
-
-    /// Runs a slice of a command: on its own thread, or, if it was left to the background thread, there. The reply,
-    /// after the last one.
-    fn step(&mut self, words: &str) -> Option<String> {
-        let request: OwnedRequest = words.split(' ').map(str::as_bytes).collect();
-        let mut out = Vec::new();
-        self.engine.begin(&mut self.worker);
-        if self.waits_for.is_some() {
-            assert!(engine::serve_background_slice(self.engine, &mut self.worker), "{words} waits for nothing");
-        } else {
-            match engine::execute(self.engine, &mut self.worker, &mut self.client, request.as_request(), &mut out) {
-                Flow::Continue => return Some(text(out)),
-                Flow::Again => return None,
-                Flow::Block(blocked) => self.waits_for = Some(blocked),
-                Flow::Close | Flow::Paused(_) | Flow::AwaitScript => panic!("{words} neither ends nor goes on"),
-            }
-        }
-        let event = &self.waits_for.as_ref().expect("it waits").event;
-        let reply = engine::outcome(self.engine, &self.worker, &mut self.client, event, false)?;
-        self.waits_for = None;
-        Some(text(reply))
-    }
-
-    fn say(&mut self, words: &str) -> String {
-        (0..SLICES_MAX).find_map(|_| self.step(words)).unwrap_or_else(|| panic!("{words} does not come to an end"))
-    }
-}
-
-/// Far more than any command here takes.
-const SLICES_MAX: usize = 20_000;
-
-/// Replies are compared; blobs need not be text.
-fn text(reply: Vec<u8>) -> String {
-    reply.escape_ascii().to_string().replace("\\r\\n", "\n")
-}
 
 /// What a family of commands needs to be there. Database 1 has the same names as database 0, and more, and other
 /// values.
@@ -66,20 +16,20 @@ type Fill = fn(&mut Peer<'_>, usize);
 
 fn records(peer: &mut Peer<'_>, db: usize) {
     for number in 0..560 + 40 * db {
-        peer.say(&format!("HSET r:{number:04} n {number} state old home {db}"));
+        peer.raw(&format!("HSET r:{number:04} n {number} state old home {db}"));
     }
 }
 
 fn cells(peer: &mut Peer<'_>, db: usize) {
-    (0..150 + 30 * db).for_each(|number| drop(peer.say(&format!("CELL.SET c/{number:04} home-{db}"))));
+    (0..150 + 30 * db).for_each(|number| drop(peer.raw(&format!("CELL.SET c/{number:04} home-{db}"))));
 }
 
 fn registers(peer: &mut Peer<'_>, db: usize) {
     let put = |peer: &mut Peer<'_>, number: usize, version: usize| {
-        peer.say(&format!("REG.PUT g:{number:04} {version} home-{db}-{version}"));
+        peer.raw(&format!("REG.PUT g:{number:04} {version} home-{db}-{version}"));
     };
     (0..100 + 30 * db).for_each(|number| put(peer, number, 1));
-    peer.say("REG.SNAPSHOT PREFIX g: POSITION here STORE blob");
+    peer.raw("REG.SNAPSHOT PREFIX g: POSITION here STORE blob");
     // A restore sets some back, and drops others.
     (0..30).for_each(|number| put(peer, number, 2));
     (200..260).for_each(|number| put(peer, number, 1));
@@ -87,14 +37,14 @@ fn registers(peer: &mut Peer<'_>, db: usize) {
 
 fn sessions(peer: &mut Peer<'_>, db: usize) {
     for number in 0..8 {
-        peer.say(&format!("SESSION.OPEN ID s:{number} TTL 100000000"));
-        (0..30 + 5 * db).for_each(|request| drop(peer.say(&format!("SESSION.PUSH s:{number} home-{db}-{request}"))));
+        peer.raw(&format!("SESSION.OPEN ID s:{number} TTL 100000000"));
+        (0..30 + 5 * db).for_each(|request| drop(peer.raw(&format!("SESSION.PUSH s:{number} home-{db}-{request}"))));
     }
 }
 
 fn runs(peer: &mut Peer<'_>, db: usize) {
     for number in 0..1040 + 20 * db {
-        peer.say(&format!("RUN.APPEND run k{number} StepStarted home-{db} STEP s{number} EVENTID e{number}"));
+        peer.raw(&format!("RUN.APPEND run k{number} StepStarted home-{db} STEP s{number} EVENTID e{number}"));
     }
 }
 
@@ -169,14 +119,14 @@ impl Sliced {
         // What would be left to the background thread is done here, and later on as a test asks for it.
         assert!(!engine::serve_background_slice(&place.engine, &mut peer.worker));
         for words in ["MULTI", "IDX.CREATE i PREFIX 1 r: FIELD n", "EXEC"] {
-            peer.say(words);
+            peer.raw(words);
         }
         for db in [0, 1] {
-            peer.say(&format!("SELECT {db}"));
+            peer.raw(&format!("SELECT {db}"));
             (self.fill)(&mut peer, db);
-            (0..5).for_each(|number| drop(peer.say(&format!("SET x:{db}{number} {db}"))));
-            peer.say(&format!("HSET x:{} home {db}", db + 1));
-            peer.say(&format!("ZADD other 1 r:0001 2 home-{db}"));
+            (0..5).for_each(|number| drop(peer.raw(&format!("SET x:{db}{number} {db}"))));
+            peer.raw(&format!("HSET x:{} home {db}", db + 1));
+            peer.raw(&format!("ZADD other 1 r:0001 2 home-{db}"));
         }
         drop(peer);
         place
@@ -185,7 +135,7 @@ impl Sliced {
     /// How it would have been asked for, if it ended as it did on purpose; `None` when it has done nothing.
     fn as_it_ended(&self, reply: &str, was_ended: bool) -> Option<String> {
         match self.ended {
-            _ if reply.starts_with('-') || was_ended && reply == "*0\n" => None,
+            _ if reply.starts_with('-') || was_ended && reply == "*0\r\n" => None,
             Ended::Limited(option) if was_ended => {
                 let count = reply.lines().next().and_then(|line| line.strip_prefix('*'));
                 Some(format!("{} {option} {}", self.words, count.expect("an array")))
@@ -201,7 +151,7 @@ impl Sliced {
         if self.words.starts_with("REG.SNAPSHOT") {
             return registers_in(reply);
         }
-        let mut items: Vec<String> = reply.split("\n*3\n").map(str::to_owned).collect();
+        let mut items: Vec<String> = reply.split("\r\n*3\r\n").map(str::to_owned).collect();
         if self.words.starts_with("SESSION.RETRY") {
             items.iter_mut().for_each(|item| *item = item.trim_end().to_owned());
             items.sort();
@@ -213,8 +163,8 @@ impl Sliced {
     fn end(&self, place: &Place) -> (Vec<String>, State) {
         let stored = self.words.strip_prefix("REG.SNAPSHOT STORE ").map(|key| {
             let mut peer = Peer::new(place, 2);
-            let blob = peer.say(&format!("GET {key}"));
-            peer.say(&format!("DEL {key}"));
+            let blob = peer.raw(&format!("GET {key}"));
+            peer.raw(&format!("DEL {key}"));
             registers_in(&blob)
         });
         (stored.unwrap_or_default(), State::of(&place.engine))
@@ -250,13 +200,13 @@ fn registers_in(blob: &str) -> Vec<String> {
 fn send(peer: &mut Peer<'_>, command: &Sliced, other: &str) -> String {
     match other.strip_suffix(" in 1") {
         Some(other) => {
-            peer.say("SELECT 1");
-            let reply = peer.say(other);
-            peer.say("SELECT 0");
+            peer.raw("SELECT 1");
+            let reply = peer.raw(other);
+            peer.raw("SELECT 0");
             reply
         }
-        None if other == "#" => peer.say(command.change),
-        None => peer.say(other),
+        None if other == "#" => peer.raw(command.change),
+        None => peer.raw(other),
     }
 }
 
@@ -271,7 +221,7 @@ fn check(command: &Sliced, others: &[(usize, &'static str)]) -> usize {
         assert!(slices < SLICES_MAX, "{request} does not come to an end");
         slices += 1;
         if let Some(reply) = peer.step(&request) {
-            break reply;
+            break text(reply);
         }
         for (_, words) in others.iter().filter(|(after, _)| *after == slices) {
             let reply = send(&mut other, command, words);
@@ -289,7 +239,7 @@ fn check(command: &Sliced, others: &[(usize, &'static str)]) -> usize {
     assert!(was_ended || !reply.starts_with('-'), "{}", told());
     let end = command.end(&place);
     // The database is free again.
-    assert_eq!(other.say("SWAPDB 0 1"), "+OK\n", "{}", told());
+    assert_eq!(other.raw("SWAPDB 0 1"), "+OK\r\n", "{}", told());
     let as_it_ended = command.as_it_ended(&reply, was_ended);
     let is_explained = (0..=sent.len()).any(|position| {
         let place = command.place();
@@ -297,7 +247,7 @@ fn check(command: &Sliced, others: &[(usize, &'static str)]) -> usize {
         let mut agrees = true;
         for at in 0..=sent.len() {
             if let Some(words) = as_it_ended.as_ref().filter(|_| at == position) {
-                agrees &= command.comparable(&peer.say(words)) == command.comparable(&reply);
+                agrees &= command.comparable(&peer.raw(words)) == command.comparable(&reply);
             }
             if let Some((words, reply)) = sent.get(at) {
                 agrees &= send(&mut peer, command, words) == *reply;
@@ -311,10 +261,14 @@ fn check(command: &Sliced, others: &[(usize, &'static str)]) -> usize {
 
 #[test]
 fn every_pair_of_commands_has_a_serial_order() {
+    let mut random = fastrand::Rng::with_seed(seed());
+    let takes_all = std::env::var_os("HOLDFAST_TEST_ROUNDS").is_some();
     for command in COMMANDS {
         let slices = check(command, &[]);
         assert!(slices > 2, "{}: {slices} slices", command.words);
-        for other in OTHERS.iter() {
+        // Without a number of rounds two of the others, so that all pairs are met in a few runs.
+        let others = random.choose_multiple(OTHERS, if takes_all { OTHERS.len() } else { 2 });
+        for other in others {
             check(command, &[(1 + slices / 3, other)]);
         }
     }
@@ -323,7 +277,7 @@ fn every_pair_of_commands_has_a_serial_order() {
 #[test]
 fn random_commands_between_slices_have_a_serial_order() {
     let mut random = fastrand::Rng::with_seed(seed());
-    for _ in 0..40 {
+    for _ in 0..8 {
         let command = random.choice(COMMANDS).expect("there are some");
         let mut others: Vec<(usize, &str)> = Vec::new();
         for _ in 0..random.usize(1..5) {
@@ -346,8 +300,8 @@ fn a_disconnected_client_leaves_no_database_in_use() {
         let (mut peer, mut other) = (Peer::new(&place, 0), Peer::new(&place, 1));
         place.set_look_ns(500_000);
         assert_eq!(peer.step(&command.request()), None, "{}", command.words);
-        assert!(other.say("SWAPDB 0 1").starts_with("-BUSY"), "{}", command.words);
-        let is_in_background = peer.waits_for.is_some();
+        assert!(other.raw("SWAPDB 0 1").starts_with("-BUSY"), "{}", command.words);
+        let is_in_background = peer.blocked.is_some();
         drop(engine::depart(&place.engine, &mut peer.client));
         drop(peer);
         // What is done in the background goes on to its end.
@@ -355,7 +309,7 @@ fn a_disconnected_client_leaves_no_database_in_use() {
         let slices =
             (0..SLICES_MAX).find(|_| !engine::serve_background_slice(&place.engine, &mut worker)).expect("it ends");
         assert_eq!(slices > 0, is_in_background, "{}", command.words);
-        assert_eq!(other.say("SWAPDB 0 1"), "+OK\n", "{}", command.words);
+        assert_eq!(other.raw("SWAPDB 0 1"), "+OK\r\n", "{}", command.words);
     }
 }
 
@@ -368,39 +322,39 @@ fn a_restore_of_many_registers_stays_in_its_database() {
         let place = command.place();
         let (mut peer, mut other) = (Peer::new(&place, 0), Peer::new(&place, 1));
         for number in 0..MANY {
-            peer.say(&format!("REG.PUT g:{number} 1 v"));
+            peer.raw(&format!("REG.PUT g:{number} 1 v"));
         }
-        peer.say("REG.SNAPSHOT PREFIX g: STORE blob");
+        peer.raw("REG.SNAPSHOT PREFIX g: STORE blob");
         for number in 0..MANY {
-            peer.say(&format!("REG.PUT g:{number} 2 w"));
+            peer.raw(&format!("REG.PUT g:{number} 2 w"));
         }
-        other.say("SELECT 1");
-        other.say("REG.PUT g:1 7 stays");
+        other.raw("SELECT 1");
+        other.raw("REG.PUT g:1 7 stays");
         place.set_look_ns(500_000);
         let mut slices = 0;
         let reply = loop {
             if let Some(reply) = peer.step(command.words) {
-                break reply;
+                break text(reply);
             }
             slices += 1;
             assert!(slices < SLICES_MAX, "it does not come to an end");
-            assert!(other.say("SWAPDB 0 1").starts_with("-BUSY"), "after {slices} slices");
+            assert!(other.raw("SWAPDB 0 1").starts_with("-BUSY"), "after {slices} slices");
             if flush_after == Some(slices) {
-                other.say("SELECT 0");
-                other.say("FLUSHDB");
-                other.say("SELECT 1");
+                other.raw("SELECT 0");
+                other.raw("FLUSHDB");
+                other.raw("SELECT 1");
             }
         };
         assert!(slices >= flush_after.unwrap_or(300), "{slices}");
         match flush_after {
-            None => assert!(reply.starts_with(&format!("*2\n:{MANY}\n")), "{reply}"),
+            None => assert!(reply.starts_with(&format!("*2\r\n:{MANY}\r\n")), "{reply}"),
             Some(_) => assert!(reply.starts_with("-ERR the database was emptied"), "{reply}"),
         }
         match flush_after {
-            None => assert_eq!(peer.say("REG.GET g:77"), "*2\n$1\nv\n$1\n1\n"),
-            Some(_) => assert_eq!(peer.say("DBSIZE"), ":0\n"),
+            None => assert_eq!(peer.raw("REG.GET g:77"), "*2\r\n$1\r\nv\r\n$1\r\n1\r\n"),
+            Some(_) => assert_eq!(peer.raw("DBSIZE"), ":0\r\n"),
         }
-        assert_eq!(other.say("REG.GET g:1"), "*2\n$5\nstays\n$1\n7\n");
-        assert_eq!(other.say("SWAPDB 0 1"), "+OK\n");
+        assert_eq!(other.raw("REG.GET g:1"), "*2\r\n$5\r\nstays\r\n$1\r\n7\r\n");
+        assert_eq!(other.raw("SWAPDB 0 1"), "+OK\r\n");
     }
 }

@@ -105,34 +105,5 @@ for (const protocol of [2, 3]) {
         await assert.rejects(subscriber.set('k', 'v'), { message: /subscriber mode/ });
       }
     });
-
-    test('messages of transactions and scripts', async () => {
-      const { redis } = clients;
-      const subscriber = clients.connect();
-      const inbox = inboxOf(subscriber, 'message');
-      await subscriber.subscribe('news');
-      assert.deepEqual(await redis.multi().publish('news', 1).publish('news', 2).exec(), [[null, 1], [null, 1]]);
-      assert.equal(await redis.eval("return redis.call('PUBLISH', KEYS[1], '3')", 1, 'news'), 1);
-      assert.deepEqual(await inbox.take(3), [['news', '1'], ['news', '2'], ['news', '3']]);
-    });
-
-    test('many publishers and many subscribers', async () => {
-      const inboxes = await Promise.all(range(5, async () => {
-        const subscriber = clients.connect();
-        await subscriber.subscribe('room');
-        return inboxOf(subscriber, 'message');
-      }));
-      await Promise.all(range(4, async (worker) => {
-        const publisher = clients.connect();
-        for (let i = 0; i < 25; i++) assert.equal(await publisher.publish('room', `${worker}:${i}`), 5);
-      }));
-      for (const inbox of inboxes) {
-        const heard = (await inbox.take(100)).map(([, message]) => message);
-        for (let worker = 0; worker < 4; worker++) {
-          const own = heard.filter((message) => message.startsWith(`${worker}:`));
-          assert.deepEqual(own, range(25, (i) => `${worker}:${i}`));
-        }
-      }
-    });
   });
 }

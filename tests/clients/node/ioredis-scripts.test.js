@@ -45,17 +45,6 @@ for (const protocol of [2, 3]) {
       assert.deepEqual(await redis.echo(0, 'x'), [[], ['x']]);
     });
 
-    test('scripts that only read', async () => {
-      const redis = connect();
-      await redis.set('k', 'v');
-      assert.equal(await redis.peek('k'), 'v');
-      assert.equal(await redis.peek('k'), 'v');
-      assert.equal(await redis.eval_ro(scripts.peek.lua, 1, 'k'), 'v');
-      await assert.rejects(redis.eval_ro(scripts.put.lua, 1, 'k', 'x'), {
-        message: /Write commands are not allowed from read-only scripts/,
-      });
-    });
-
     test('scripts in a pipeline', async () => {
       const pipeline = connect().pipeline();
       for (let i = 0; i < 100; i++) pipeline.put(`k${i}`, i).peek(`k${i}`);
@@ -79,17 +68,6 @@ for (const protocol of [2, 3]) {
       const redis = connect();
       assert.equal(await redis.put(everyByte, everyByte), 'OK');
       assert.deepEqual(await redis.peekBuffer(everyByte), everyByte);
-    });
-
-    test('errors of a script', async () => {
-      const redis = connect();
-      await redis.set('text', 'abc');
-      await assert.rejects(redis.claim('text', 'state', 'a', 'b'), { message: /^WRONGTYPE/ });
-      await assert.rejects(redis.eval('return (', 0), { message: /^ERR Error compiling script/ });
-      await assert.rejects(redis.evalsha('f'.repeat(40), 0), { message: /^NOSCRIPT/ });
-      const replies = await redis.pipeline().claim('text', 'state', 'a', 'b').get('text').exec();
-      assert.match(replies[0][0].message, /^WRONGTYPE/);
-      assert.deepEqual(replies[1], [null, 'abc']);
     });
 
     test('every job is claimed once', async () => {
@@ -133,17 +111,6 @@ for (const protocol of [2, 3]) {
       assert.deepEqual(replies[0], [null, 'OK']);
       assert.equal(replies[1][0].message, 'ERR value is not an integer or out of range');
       assert.deepEqual(replies[2], [null, 'OK']);
-    });
-
-    test('an error while queueing stops everything', async () => {
-      const { redis } = clients;
-      const refused = redis.multi().set('k', 'v').call('NOSUCH').exec();
-      await assert.rejects(refused, (error) => {
-        assert.equal(error.message, 'EXECABORT Transaction discarded because of previous errors.');
-        assert.match(error.previousErrors[0].message, /^ERR unknown command 'NOSUCH'/);
-        return true;
-      });
-      assert.equal(await redis.exists('k'), 0);
     });
 
     test('watch finds a change', async () => {

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { Redis } from 'ioredis';
-import { address, everyByte, FAR, lacks, parseInfo, range } from './support.js';
+import { address, everyByte, lacks, parseInfo, range } from './support.js';
 
 for (const protocol of [2, 3]) {
   describe(`ioredis RESP${protocol}`, () => {
@@ -102,17 +102,6 @@ for (const protocol of [2, 3]) {
       assert.equal(await redis.get('n'), '9007199254740993');
     });
 
-    test('expiry of keys', async () => {
-      await redis.set('k', 'v');
-      assert.equal(await redis.ttl('absent'), -2);
-      assert.equal(await redis.expireat('k', FAR), 1);
-      assert.equal(await redis.expiretime('k'), FAR);
-      assert.equal(await redis.pexpiretime('k'), FAR * 1000);
-      assert.equal(await redis.expire('k', 100, 'GT'), 0);
-      assert.equal(await redis.pexpire('k', 100_000, 'LT'), 1);
-      assert.equal(await redis.persist('k'), 1);
-    });
-
     test('hashes', async () => {
       assert.equal(await redis.hset('h', { a: 1, b: 2 }), 2);
       assert.equal(await redis.hset('h', new Map([['c', 3]])), 1);
@@ -135,15 +124,6 @@ for (const protocol of [2, 3]) {
       const [cursor, few] = await redis.hscan('h', 0, 'MATCH', 'f99?', 'COUNT', 5000);
       assert.equal(cursor, '0');
       assert.equal(few.length, 20);
-    });
-
-    test('field expiry', async (t) => {
-      if (await lacks(t, ask, 'hexpire')) return;
-      await redis.hset('h', { a: 1, b: 2 });
-      assert.deepEqual(await redis.call('HEXPIREAT', 'h', FAR, 'FIELDS', 2, 'a', 'absent'), [1, -2]);
-      assert.deepEqual(await redis.call('HEXPIRETIME', 'h', 'FIELDS', 2, 'a', 'b'), [FAR, -1]);
-      assert.deepEqual(await redis.hpersist('h', 'FIELDS', 1, 'a'), [1]);
-      assert.deepEqual(await redis.hexpire('h', 0, 'FIELDS', 1, 'a'), [2]);
     });
 
     test('pipeline', async () => {
@@ -201,20 +181,6 @@ for (const protocol of [2, 3]) {
       assert.deepEqual(await redis.hkeysBuffer('h'), [everyByte]);
     });
 
-    test('DUMP and RESTORE', async () => {
-      await redis.hset('h', { a: 1, b: 'two' });
-      const payload = await redis.dumpBuffer('h');
-      assert.equal(await redis.restore('twin', 0, payload), 'OK');
-      assert.deepEqual(await redis.hgetall('twin'), { a: '1', b: 'two' });
-      await assert.rejects(redis.restore('twin', 0, payload), { message: 'BUSYKEY Target key name already exists.' });
-    });
-
-    test('ten megabytes', async () => {
-      const value = Buffer.alloc(10 << 20, everyByte);
-      await redis.set('big', value);
-      assert.ok(value.equals(await redis.getBuffer('big')));
-    });
-
     test('INFO', async () => {
       const info = parseInfo(await redis.info());
       assert.equal(info.Server.redis_mode, 'standalone');
@@ -249,12 +215,6 @@ for (const protocol of [2, 3]) {
       });
       await redis.set('watched', 'v"\n');
       assert.deepEqual(await seen, ['set', 'watched', 'v"\\n']);
-    });
-
-    test('QUIT', async () => {
-      const other = connect();
-      assert.equal(await other.quit(), 'OK');
-      await once(other, 'end');
     });
   });
 }

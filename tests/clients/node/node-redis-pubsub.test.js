@@ -122,15 +122,5 @@ for (const RESP of [2, 3]) {
         assert.deepEqual(await inbox.take(50), range(50, (i) => [`${i}`, 'news']));
       }
     });
-
-    test('messages of transactions and scripts', async () => {
-      const { client } = clients;
-      const subscriber = await clients.connect();
-      const inbox = new Inbox();
-      await subscriber.subscribe('news', inbox.put);
-      assert.deepEqual(await client.multi().publish('news', '1').publish('news', '2').exec(), [1, 1]);
-      assert.equal(await client.eval("return redis.call('PUBLISH', KEYS[1], '3')", { keys: ['news'] }), 1);
-      assert.deepEqual(await inbox.take(3), [['1', 'news'], ['2', 'news'], ['3', 'news']]);
-    });
   });
 }

@@ -73,17 +73,6 @@ for (const RESP of [2, 3]) {
       assert.deepEqual(await client.eval('redis.setresp(3) return true'), RESP === 3 ? true : 1);
     });
 
-    test('errors of a script', async () => {
-      const { client } = clients;
-      await client.set('text', 'abc');
-      await assert.rejects(client.claim('text', 'state', 'a', 'b'), { message: /^WRONGTYPE/ });
-      await assert.rejects(client.evalSha('f'.repeat(40)), { message: /^NOSCRIPT/ });
-      await assert.rejects(client.evalRo("return redis.call('SET', KEYS[1], 'x')", { keys: ['text'] }), {
-        message: /Write commands are not allowed from read-only scripts/,
-      });
-      assert.equal(await client.get('text'), 'abc');
-    });
-
     test('every job is claimed once', async () => {
       const { client } = clients;
       await client.scriptFlush();
@@ -119,14 +108,6 @@ for (const RESP of [2, 3]) {
         return true;
       });
       assert.equal(await client.get('after'), 'x');
-    });
-
-    test('an error while queueing stops everything', async () => {
-      const { client } = clients;
-      await assert.rejects(client.multi().set('k', 'v').addCommand(['NOSUCH']).exec(), {
-        message: /^ERR unknown command 'NOSUCH'/,
-      });
-      assert.equal(await client.exists('k'), 0);
     });
 
     test('watch finds a change', async () => {

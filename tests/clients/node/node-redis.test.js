@@ -90,42 +90,12 @@ for (const RESP of [2, 3]) {
       assert.equal(await client.ttl('k'), -1);
     });
 
-    test('GETEX, GETDEL, APPEND, ranges', async () => {
-      await client.set('k', 'Hello');
-      assert.equal(await client.append('k', ' World'), 11);
-      assert.equal(await client.getRange('k', -5, -1), 'World');
-      assert.equal(await client.setRange('k', 6, 'Redis'), 11);
-      assert.equal(await client.getEx('k', { type: 'EXAT', value: FAR }), 'Hello Redis');
-      assert.equal(await client.pExpireTime('k'), FAR * 1000);
-      assert.equal(await client.getDel('k'), 'Hello Redis');
-      assert.equal(await client.exists('k'), 0);
-    });
-
     test('counters', async () => {
       assert.equal(await client.incr('n'), 1);
       assert.equal(await client.incrBy('n', 41), 42);
       assert.equal(await client.decrBy('n', 2), 40);
       assert.equal(await client.incrByFloat('n', 0.5), '40.5');
       await assert.rejects(client.incr('n'), { message: 'ERR value is not an integer or out of range' });
-    });
-
-    test('MSET, MGET, MSETNX', async () => {
-      assert.equal(await client.mSet({ a: '1', b: '2' }), 'OK');
-      assert.deepEqual(await client.mGet(['a', 'absent', 'b']), ['1', null, '2']);
-      assert.equal(await client.mSetNX({ b: '3', c: '3' }), 0);
-    });
-
-    test('bits and bitfields', async () => {
-      assert.equal(await client.setBit('k', 7, 1), 0);
-      assert.equal(await client.getBit('k', 7), 1);
-      assert.equal(await client.bitCount('k'), 1);
-      assert.equal(await client.bitPos('k', 1), 7);
-      const reply = await client.bitField('k', [
-        { operation: 'OVERFLOW', behavior: 'FAIL' },
-        { operation: 'INCRBY', encoding: 'u8', offset: 0, increment: 255 },
-        { operation: 'GET', encoding: 'u8', offset: 0 },
-      ]);
-      assert.deepEqual(reply, [null, 1]);
     });
 
     test('hashes', async () => {
@@ -202,17 +172,6 @@ for (const RESP of [2, 3]) {
       assert.equal(fields.size, 1000);
     });
 
-    test('expiry of keys', async () => {
-      await client.set('k', 'v');
-      assert.equal(await client.ttl('absent'), -2);
-      assert.equal(await client.expire('k', 100, 'XX'), 0);
-      assert.equal(await client.expire('k', 100, 'NX'), 1);
-      assert.equal(await client.expireAt('k', FAR), 1);
-      assert.equal(await client.expireTime('k'), FAR);
-      assert.equal(await client.persist('k'), 1);
-      assert.equal(await client.pTTL('k'), -1);
-    });
-
     test('COPY, RENAME, MOVE, DUMP, RESTORE', async () => {
       await client.hSet('h', { a: '1' });
       assert.equal(await client.copy('h', 'twin'), 1);
@@ -234,13 +193,6 @@ for (const RESP of [2, 3]) {
       assert.deepEqual(await bytes.get(everyByte), everyByte);
       await bytes.hSet('h', everyByte, everyByte);
       assert.deepEqual(await bytes.hGet('h', everyByte), everyByte);
-    });
-
-    test('ten megabytes', async () => {
-      const value = 'x'.repeat(10 << 20);
-      await client.set('big', value);
-      assert.equal(await client.strLen('big'), value.length);
-      assert.ok((await client.get('big')) === value);
     });
 
     test('many commands in flight', async () => {
@@ -314,14 +266,6 @@ for (const RESP of [2, 3]) {
       assert.equal(nothing, null);
       assert.deepEqual(await client.commandGetKeys(['MSET', 'a', '1', 'b', '2']), ['a', 'b']);
       assert.ok((await client.commandList()).includes('hset'));
-    });
-
-    test('MEMORY, LATENCY, TIME', async () => {
-      await client.set('k', 'v'.repeat(1000));
-      assert.ok((await client.memoryUsage('k')) >= 1000);
-      assert.equal((await client.memoryStats())['keys.count'], 1);
-      assert.deepEqual(await client.latencyLatest(), []);
-      assert.ok(await client.time());
     });
 
     test('MONITOR', async () => {

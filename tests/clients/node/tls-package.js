@@ -23,4 +23,8 @@ const popped = connection.askAndWait(['BLPOP', 'ts:jobs', '10'], 10_000);
 await connection.ask(['RPUSH', 'ts:jobs', 'one']);
 assert.equal(String((await popped)[1]), 'one');
 await connection.close();
-await assert.rejects(open({}), 'a client without a certificate got in');
+// Without a certificate, and with an authority that has not signed the server's: the error says that it was the certificate.
+const shown = { cert: readFileSync(TLS_CERT), key: readFileSync(TLS_KEY) };
+for (const wrong of [{}, { ...shown, ca: readFileSync(TLS_CERT) }]) {
+  await assert.rejects(open(wrong), (error) => /certificate/i.test(error.message), 'the error names the certificate');
+}

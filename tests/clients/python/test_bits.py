@@ -41,13 +41,6 @@ def test_bitfield(r):
     assert r.bitfield("k").incrby("i5", 100, 1).get("u4", 0).execute() == [1, 15]
 
 
-def test_bitfield_overflow(r):
-    r.bitfield("k").set("u8", 0, 250).execute()
-    assert r.bitfield("k").incrby("u8", 0, 10, overflow="FAIL").execute() == [None]
-    assert r.bitfield("k").incrby("u8", 0, 10, overflow="SAT").execute() == [255]
-    assert r.bitfield("k").incrby("u8", 0, 10, overflow="WRAP").execute() == [9]
-
-
 def test_bitfield_ro(r):
     r.set("k", "abc")
     assert r.bitfield_ro("k", "u8", 0, [("u8", 8), ("u8", "#2")]) == [97, 98, 99]

@@ -44,36 +44,6 @@ def test_a_change_reaches_the_cache(r, cached):
         reads_become(str(value), lambda: cached.get("k"))
 
 
-@pytest.mark.parametrize(
-    "change, value",
-    [
-        ("HSET h f new", "new"),
-        ("HDEL h f", None),
-        ("DEL h", None),
-        ("RENAME h elsewhere", None),
-        ("FLUSHALL", None),
-        ("FLUSHDB", None),
-        ("PEXPIRE h 1", None),
-        ("HINCRBY h f 41", "42"),
-    ],
-)
-def test_every_kind_of_change_reaches_the_cache(r, cached, change, value):
-    r.hset("h", mapping={"f": "1", "g": "2"})
-    assert cached.hget("h", "f") == "1"
-    assert cached.hget("h", "f") == "1"
-    r.execute_command(*change.split())
-    reads_become(value, lambda: cached.hget("h", "f"))
-
-
-def test_changes_by_transactions_and_scripts_reach_the_cache(r, cached):
-    r.mset({"a": "1", "b": "1"})
-    assert cached.mget("a", "b") == ["1", "1"]
-    r.pipeline().set("a", "2").set("b", "2").execute()
-    reads_become(["2", "2"], lambda: cached.mget("a", "b"))
-    r.eval("redis.call('SET', KEYS[1], '3') redis.call('SET', KEYS[2], '3')", 2, "a", "b")
-    reads_become(["3", "3"], lambda: cached.mget("a", "b"))
-
-
 def test_its_own_changes_reach_the_cache(cached):
     for value in range(20):
         cached.set("k", value)

@@ -38,21 +38,6 @@ def test_a_cell_from_its_creation_to_its_end(r):
     assert getv(r, "c") is None
 
 
-def test_of_many_that_count_none_is_lost(connect):
-    def count(_):
-        client = connect()
-        for _ in range(50):
-            while True:
-                value, version, _ = getv(client, "count")
-                if cas(client, "count", version, int(value) + 1) is not None:
-                    break
-
-    connect().execute_command("CELL.INIT", "count", 0)
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(count, range(8)))
-    assert getv(connect(), "count")[:2] == ["400", 401]
-
-
 def test_an_election_follows_the_leader(connect):
     """The election of docs/cells.md: another candidate leads as soon as the leader is gone."""
     candidates, led = [connect(), connect()], []

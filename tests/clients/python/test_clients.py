@@ -68,12 +68,6 @@ def test_client_kill_by_address(r, connect):
         r.client_kill(doomed["addr"])
 
 
-def test_client_kill_skips_me(r):
-    mine = r.client_id()
-    assert r.client_kill_filter(user="default", skipme=True) >= 0
-    assert r.client_id() == mine
-
-
 def test_client_pause_holds_writes_only(r, connect):
     r.set("k", "before")
     writer, done = connect(), threading.Event()
@@ -94,21 +88,9 @@ def test_client_no_evict(r):
     assert r.client_no_evict("OFF") in (True, "OK")
 
 
-def test_client_no_touch(r, need):
-    need("client|no-touch")
-    assert r.client_no_touch("ON") in (True, "OK")
-    assert "T" in r.client_info()["flags"]
-    assert r.client_no_touch("OFF") in (True, "OK")
-
-
 def test_client_reply_skip(connect):
     only = connect(single_connection_client=True)
     only.ping()
     only.connection.send_command("CLIENT", "REPLY", "SKIP")
     only.connection.send_command("SET", "k", "v")
     assert only.get("k") == "v"
-
-
-def test_client_unknown_subcommand(r):
-    with pytest.raises(redis.ResponseError, match="^unknown subcommand 'nosuch'. Try CLIENT HELP.$"):
-        r.execute_command("CLIENT", "nosuch")

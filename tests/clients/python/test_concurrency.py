@@ -26,14 +26,6 @@ def test_threads_share_a_pool(r, protocol):
     pool.disconnect()
 
 
-def test_set_nx_has_one_winner(r, connect):
-    clients = [connect() for _ in range(8)]
-    with ThreadPoolExecutor(8) as threads:
-        for race in range(50):
-            won = list(threads.map(lambda client: client.set(f"lock:{race}", "mine", nx=True), clients))
-            assert won.count(True) == 1
-
-
 def test_asyncio_commands(r, protocol):
     async def conversation(client):
         assert await client.ping() is True

@@ -46,11 +46,6 @@ def test_db_option_selects(r, connect):
     assert (r.dbsize(), one.dbsize()) == (0, 1)
 
 
-def test_select_out_of_range(r):
-    with pytest.raises(redis.ResponseError, match="DB index is out of range"):
-        r.execute_command("SELECT", 100_000)
-
-
 def test_client_name_at_connect(connect):
     assert connect(client_name="teller").client_getname() == "teller"
 
@@ -82,16 +77,6 @@ def test_requirepass(r, connect, setting):
     assert connect(username="default", password="secret").ping() is True
     r.config_set("requirepass", "")
     assert connect().ping() is True
-
-
-def test_unknown_command(r):
-    with pytest.raises(redis.ResponseError, match="^unknown command 'NOSUCH', with args beginning with: 'a' 'b'"):
-        r.execute_command("NOSUCH", "a", "b")
-
-
-def test_wrong_number_of_arguments(r):
-    with pytest.raises(redis.ResponseError, match="^wrong number of arguments for 'get' command$"):
-        r.execute_command("GET")
 
 
 def test_connection_is_reused_after_errors(connect):

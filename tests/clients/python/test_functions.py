@@ -60,23 +60,6 @@ def test_fcall(jobs):
     assert jobs.fcall_ro("state_of", 1, "job") == "claimed"
 
 
-def test_fcall_ro_runs_no_function_that_may_write(jobs):
-    jobs.hset("job", "state", "pending")
-    with pytest.raises(redis.ResponseError, match="Can not execute a script with write flag using \\*_ro command"):
-        jobs.fcall_ro("claim", 1, "job", "state", "pending", "claimed")
-    assert jobs.hget("job", "state") == "pending"
-
-
-def test_a_function_without_writes_may_not_write(r):
-    r.function_load(
-        "#!lua name=liar\nredis.register_function{function_name='lie', flags={'no-writes'},"
-        " callback=function(keys) return redis.call('SET', keys[1], 'x') end}"
-    )
-    with pytest.raises(redis.ResponseError, match="Write commands are not allowed from read-only scripts"):
-        r.fcall("lie", 1, "k")
-    assert r.exists("k") == 0
-
-
 def test_function_list(jobs):
     claim, state_of = (
         {"name": "claim", "description": None, "flags": set()},
@@ -115,17 +98,6 @@ def test_functions_in_transactions(jobs):
         assert p.execute() == [1, 1, "claimed"]
 
 
-def test_a_function_that_writes_is_seen_by_who_watches(jobs, connect):
-    jobs.hset("job", "state", "pending")
-    with jobs.pipeline() as p:
-        p.watch("job")
-        assert connect().fcall("claim", 1, "job", "state", "pending", "claimed") == 1
-        p.multi()
-        p.hset("job", "state", "mine")
-        with pytest.raises(redis.WatchError):
-            p.execute()
-
-
 def test_function_load_and_replace(jobs):
     with pytest.raises(redis.ResponseError, match="Library 'jobs' already exists"):
         jobs.function_load(JOBS)
@@ -133,30 +105,6 @@ def test_function_load_and_replace(jobs):
     assert jobs.fcall("other", 0) == "new"
     with pytest.raises(redis.ResponseError, match="^Function not found$"):
         jobs.fcall("claim", 1, "job", "state", "pending", "claimed")
-
-
-def test_function_names_belong_to_one_library(jobs):
-    with pytest.raises(redis.ResponseError, match="Function claim already exists"):
-        jobs.function_load("#!lua name=rival\nredis.register_function('claim', function() end)")
-    assert listed(jobs, "rival") == []
-
-
-@pytest.mark.parametrize(
-    "code, complaint",
-    [
-        ("return 1", "Missing library metadata"),
-        ("#!lua\nreturn 1", "Library name was not given"),
-        ("#!nosuch name=x\n", "Engine 'nosuch' not found"),
-        ("#!lua name=x\nreturn (", "Error compiling function"),
-        ("#!lua name=x\n", "No functions registered"),
-        ("#!lua name=x\nredis.call('PING')", "Error registering functions"),
-        ("#!lua name=a-b\nredis.register_function('f', function() end)", "Library names can only contain letters"),
-    ],
-)
-def test_libraries_that_cannot_be_loaded(r, code, complaint):
-    with pytest.raises(redis.ResponseError, match=complaint):
-        r.function_load(code)
-    assert listed(r, "x") == []
 
 
 def test_function_delete(jobs):
@@ -168,21 +116,6 @@ def test_function_delete(jobs):
         jobs.fcall_ro("state_of", 1, "job")
 
 
-@pytest.mark.parametrize("mode", ["SYNC", "ASYNC"])
-def test_function_flush(jobs, mode):
-    jobs.set("k", "v")
-    assert jobs.function_flush(mode) in (True, "OK")
-    assert listed(jobs, "jobs") == []
-    assert jobs.get("k") == "v"
-
-
-def test_functions_outlive_the_data(jobs):
-    jobs.flushall()
-    jobs.script_flush()
-    jobs.hset("job", "state", "pending")
-    assert jobs.fcall("state_of", 1, "job") == "pending"
-
-
 def test_function_dump_and_restore(jobs):
     payload = jobs.function_dump()
     assert isinstance(payload, bytes)
@@ -191,21 +124,6 @@ def test_function_dump_and_restore(jobs):
     assert listed(jobs, "jobs", withcode=True)[0]["library_code"] == JOBS
     jobs.hset("job", "state", "pending")
     assert jobs.fcall("claim", 1, "job", "state", "pending", "claimed") == 1
-
-
-def test_function_restore_and_what_is_there_already(jobs):
-    payload = jobs.function_dump()
-    with pytest.raises(redis.ResponseError, match="Library jobs already exists"):
-        jobs.function_restore(payload)
-    extra = "#!lua name=extra\nredis.register_function('extra', function() return 'extra' end)"
-    jobs.function_load(extra)
-    assert jobs.function_restore(payload, "REPLACE") in (True, "OK")
-    assert [len(listed(jobs, name)) for name in ("jobs", "extra")] == [1, 1]
-    assert jobs.function_restore(payload, "FLUSH") in (True, "OK")
-    assert [len(listed(jobs, name)) for name in ("jobs", "extra")] == [1, 0]
-    with pytest.raises(redis.ResponseError, match="payload version or checksum are wrong"):
-        jobs.function_restore(payload[:-1] + bytes([payload[-1] ^ 1]), "REPLACE")
-    assert len(listed(jobs, "jobs")) == 1
 
 
 def test_function_stats(jobs):

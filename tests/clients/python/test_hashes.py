@@ -24,14 +24,6 @@ def test_hgetall_hkeys_hvals(r):
     assert r.hlen("h") == 10
 
 
-def test_hdel_removes_an_empty_hash(r):
-    r.hset("h", mapping={"a": 1, "b": 2})
-    assert r.hdel("h", "a", "absent") == 1
-    assert r.hexists("h", "a") is False
-    assert r.hdel("h", "b") == 1
-    assert r.exists("h") == 0
-
-
 def test_hsetnx_hstrlen_hmset(r):
     assert r.hsetnx("h", "f", "first") == 1
     assert r.hsetnx("h", "f", "second") == 0
@@ -81,25 +73,3 @@ def test_hscan_iter_no_values(r, size):
         assert str(refusal) == "syntax error"
         pytest.skip("the server's HSCAN has no NOVALUES")
     assert set(names) == set(fields)
-
-
-def test_hash_of_binary_fields(raw):
-    every_byte = bytes(range(256))
-    raw.hset("h", every_byte, every_byte)
-    raw.hset("h", b"", b"")
-    assert raw.hgetall("h") == {every_byte: every_byte, b"": b""}
-
-
-def test_a_large_hash(r):
-    fields = {f"f{i}": "x" * (i % 200) for i in range(20_000)}
-    r.hset("h", mapping=fields)
-    assert r.hgetall("h") == fields
-    assert r.hdel("h", *list(fields)[:19_999]) == 19_999
-    assert r.hlen("h") == 1
-
-
-def test_hash_commands_refuse_a_string(r):
-    r.set("k", "v")
-    for command in (["HGET", "k", "f"], ["HSET", "k", "f", "v"], ["HGETALL", "k"], ["HDEL", "k", "f"]):
-        with pytest.raises(redis.ResponseError, match="^WRONGTYPE Operation against a key"):
-            r.execute_command(*command)

@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import redis
@@ -72,16 +71,6 @@ def test_confirmations_count_subscriptions(r, connect):
     pubsub.close()
 
 
-def test_patterns(r, subscribe):
-    pubsub = subscribe(["news.eu"], ["news.*", "n?ws.[ex]u", "weather.*"])
-    assert r.publish("news.eu", "hello") == 3
-    arrived = [following(pubsub) for _ in range(3)]
-    assert arrived[0] == message("news.eu", "hello")
-    assert sorted(each["pattern"] for each in arrived[1:]) == ["n?ws.[ex]u", "news.*"]
-    assert r.publish("news.us", "x") == 1
-    assert following(pubsub) == message("news.us", "x", pattern="news.*")
-
-
 def test_shard_channels(r, subscribe):
     pubsub = subscribe(["orders"], shards=["orders"])
     assert r.spublish("orders", "sharded") == 1
@@ -100,13 +89,6 @@ def test_bytes_of_any_kind(raw, subscribe):
     pubsub = subscribe([every_byte], client=raw)
     raw.publish(every_byte, every_byte)
     assert following(pubsub) == message(every_byte, every_byte)
-
-
-def test_a_large_message(r, subscribe):
-    pubsub = subscribe(["big"])
-    text = "x" * (1 << 20)
-    r.publish("big", text)
-    assert following(pubsub)["data"] == text
 
 
 def test_listen(r, subscribe):
@@ -143,22 +125,6 @@ def test_handlers_in_a_thread(r, connect):
     assert heard == matched == [str(i) for i in range(10)]
 
 
-def test_many_publishers_and_many_subscribers(r, connect, subscribe):
-    subscribers = [subscribe(["room"]) for _ in range(5)]
-
-    def publish(worker):
-        client = connect()
-        for i in range(40):
-            assert client.publish("room", f"{worker}:{i}") == 5
-
-    with ThreadPoolExecutor(4) as threads:
-        list(threads.map(publish, range(4)))
-    for pubsub in subscribers:
-        heard = [following(pubsub)["data"].split(":") for _ in range(160)]
-        for worker in range(4):
-            assert [int(i) for who, i in heard if who == str(worker)] == list(range(40))
-
-
 def test_what_pubsub_tells(r, subscribe):
     first, second = subscribe(["a", "b"], ["p*"]), subscribe(["a"], ["p*", "q*"])
     assert sorted(r.pubsub_channels()) == ["a", "b"]
@@ -186,25 +152,6 @@ def test_ping_while_subscribed(r, subscribe):
     pubsub.ping("still there?")
     answer = following(pubsub)
     assert (answer["type"], answer["data"]) == ("pong", "still there?")
-
-
-def test_messages_of_a_transaction_and_of_a_script(r, subscribe):
-    pubsub = subscribe(["news"])
-    assert r.pipeline().publish("news", "1").set("k", "v").publish("news", "2").execute() == [1, True, 1]
-    assert r.eval("return redis.call('PUBLISH', 'news', '3')", 0) == 1
-    assert [following(pubsub)["data"] for _ in range(3)] == ["1", "2", "3"]
-
-
-def test_keyspace_notifications(r, setting, subscribe):
-    setting("notify-keyspace-events", "KEA")
-    pubsub = subscribe(["__keyevent@0__:hset"], ["__keyspace@0__:job:*"])
-    r.hset("job:1", "state", "pending")
-    assert {(each["channel"], each["data"]) for each in (following(pubsub), following(pubsub))} == {
-        ("__keyspace@0__:job:1", "hset"),
-        ("__keyevent@0__:hset", "job:1"),
-    }
-    r.expire("job:1", 0)
-    assert following(pubsub)["data"] == "del"
 
 
 def test_asyncio_listen(r, protocol):

@@ -31,11 +31,6 @@ def test_register_script_digest_is_the_servers(r, swap):
     assert r.script_load(COMPARE_AND_SWAP) == swap.sha
 
 
-def test_evalsha_of_an_unknown_script(r):
-    with pytest.raises(redis.exceptions.NoScriptError):
-        r.evalsha("f" * 40, 0)
-
-
 @pytest.mark.parametrize("transaction", [False, True], ids=["pipeline", "multi"])
 def test_script_in_a_pipeline(r, swap, transaction):
     with r.pipeline(transaction=transaction) as p:
@@ -110,61 +105,6 @@ def test_bytes_pass_through_a_script(raw):
     script = raw.register_script("redis.call('SET', KEYS[1], ARGV[1]) return redis.call('GET', KEYS[1])")
     assert script(keys=[every_byte], args=[every_byte]) == every_byte
     assert raw.get(every_byte) == every_byte
-
-
-def test_libraries_of_a_script(r):
-    assert r.eval("return cjson.encode({a = cjson.decode(ARGV[1])[2]})", 0, "[1,2]") == '{"a":2}'
-    assert r.eval("return cmsgpack.unpack(cmsgpack.pack(ARGV[1]))", 0, "text") == "text"
-    assert r.eval("return {struct.unpack('>I2', struct.pack('>I2', 4660))}", 0) == [4660, 3]
-    assert r.eval("return bit.bor(5, 10)", 0) == 15
-    assert r.eval("return redis.sha1hex('')", 0) == "da39a3ee5e6b4b0d3255bfef95601890afd80709"
-
-
-def test_errors_of_a_script(r):
-    r.set("text", "abc")
-    with pytest.raises(redis.ResponseError, match="value is not an integer or out of range"):
-        r.eval("redis.call('SET', 'before', 1) return redis.call('INCR', KEYS[1])", 1, "text")
-    assert r.get("before") == "1"  # what a script did before it failed stays done
-    with pytest.raises(redis.ResponseError, match="^MY words$"):
-        r.eval("return redis.error_reply('MY words')", 0)
-    with pytest.raises(redis.ResponseError, match="Error compiling script"):
-        r.eval("return (", 0)
-    with pytest.raises(redis.ResponseError, match="nonexistent global variable 'nosuch'"):
-        r.eval("return nosuch", 0)
-    assert r.eval("local e = redis.pcall('INCR', KEYS[1]) return e.err ~= nil", 1, "text") == 1
-
-
-def test_read_only_scripts(r):
-    r.set("k", "v")
-    assert r.eval_ro("return redis.call('GET', KEYS[1])", 1, "k") == "v"
-    sha = r.script_load("return redis.call('GET', KEYS[1])")
-    assert r.evalsha_ro(sha, 1, "k") == "v"
-    with pytest.raises(redis.ResponseError, match="Write commands are not allowed from read-only scripts"):
-        r.eval_ro("return redis.call('SET', KEYS[1], 'x')", 1, "k")
-    assert r.get("k") == "v"
-
-
-def test_a_script_is_one_step(r, connect):
-    """Two fields that only ever change together are never seen apart."""
-    move = "redis.call('INCRBY', KEYS[1], -1) redis.call('INCRBY', KEYS[2], 1)"
-    r.mset({"from": 300, "to": 0})
-
-    def mover(_):
-        script = connect().register_script(move)
-        for _ in range(100):
-            script(keys=["from", "to"])
-
-    def watcher(_):
-        client = connect()
-        return {sum(map(int, client.mget("from", "to"))) for _ in range(100)}
-
-    with ThreadPoolExecutor(5) as threads:
-        moving = [threads.submit(mover, i) for i in range(3)]
-        sums = [threads.submit(watcher, i) for i in range(2)]
-        for each in moving:
-            each.result()
-        assert [each.result() for each in sums] == [{300}, {300}]
-    assert r.mget("from", "to") == ["0", "300"]
 
 
 def test_script_kill_ends_an_endless_script(r, connect, setting):

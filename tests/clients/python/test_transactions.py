@@ -15,13 +15,6 @@ def test_a_pipeline_is_a_transaction(r):
         assert p.execute() == [True, 2, 2, {"a": "1", "b": "2"}, None, True]
 
 
-def test_a_long_transaction(r):
-    with r.pipeline() as p:
-        for i in range(1000):
-            p.set(f"k{i}", i).incrby(f"k{i}", 1)
-        assert p.execute() == [reply for i in range(1000) for reply in (True, i + 1)]
-
-
 def test_an_error_at_run_time_stops_nothing(r):
     with r.pipeline() as p:
         p.set("text", "abc").incr("text").set("after", "x")
@@ -29,15 +22,6 @@ def test_an_error_at_run_time_stops_nothing(r):
     assert (first, third) == (True, True)
     assert isinstance(second, redis.ResponseError)
     assert r.get("after") == "x"
-
-
-def test_an_error_while_queueing_stops_everything(r):
-    with r.pipeline() as p:
-        p.set("k", "1").execute_command("NOSUCH").set("k", "2")
-        with pytest.raises(redis.ResponseError, match="unknown command 'NOSUCH'"):
-            p.execute()
-    assert r.get("k") is None
-    r.set("k", "fine")
 
 
 def test_watch_finds_a_change(r):
@@ -51,31 +35,6 @@ def test_watch_finds_a_change(r):
         with pytest.raises(redis.WatchError):
             p.execute()
     assert r.get("k") == "2"
-
-
-@pytest.mark.parametrize("change", ["DEL k", "EXPIRE k 100", "RENAME k other", "FLUSHALL", "SET k same"])
-def test_watch_finds_every_kind_of_change(r, change):
-    r.set("k", "same")
-    with r.pipeline() as p:
-        p.watch("k")
-        r.execute_command(*change.split())
-        p.multi()
-        p.set("seen", "no")
-        with pytest.raises(redis.WatchError):
-            p.execute()
-    assert r.exists("seen") == 0
-
-
-def test_watch_without_a_change(r):
-    r.mset({"k": "1", "other": "1"})
-    with r.pipeline() as p:
-        p.watch("k")
-        r.set("other", "2")
-        r.get("k")
-        r.set("k", "nx", nx=True)
-        p.multi()
-        p.set("k", "mine").get("k")
-        assert p.execute() == [True, "mine"]
 
 
 def test_unwatch(r):
@@ -133,33 +92,6 @@ def test_transactions_of_many_threads_lose_nothing(r, connect):
         list(threads.map(work, range(6)))
     assert r.get("total") == "150"
     assert r.hgetall("by-worker") == {str(worker): "25" for worker in range(6)}
-
-
-def test_nobody_sees_half_a_transaction(r, connect):
-    r.mset({"from": 200, "to": 0})
-    done = threading.Event()
-
-    def mover():
-        client = connect()
-        for _ in range(100):
-            client.pipeline().decr("from").incr("to").execute()
-
-    def watcher():
-        client, seen = connect(), set()
-        while not done.is_set():
-            seen.add(sum(map(int, client.mget("from", "to"))))
-        return seen
-
-    with ThreadPoolExecutor(4) as threads:
-        watching = [threads.submit(watcher) for _ in range(2)]
-        moving = [threads.submit(mover) for _ in range(2)]
-        try:
-            for each in moving:
-                each.result()
-        finally:
-            done.set()
-        assert all(each.result() <= {200} for each in watching)
-    assert r.mget("from", "to") == ["0", "200"]
 
 
 def test_asyncio_transactions_lose_nothing(r, protocol):

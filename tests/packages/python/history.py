@@ -123,8 +123,8 @@ def shown_reply(reply: Any) -> Any:
 
 
 class Driver:
-    def __init__(self, url: str) -> None:
-        self.store = Store.connect(url)
+    def __init__(self, url: str, protocol: int) -> None:
+        self.store = Store.connect(url, protocol=protocol)
         self.queue = Queue(self.store, QueueConfig(indexes=["due"], attempts_max=3))
         self.grouped = Queue(self.store, QueueConfig(indexes=["turns"], lease_ms=HOUR_MS, attempts_max=3, group_by="tenant"))
         self.jobs: dict[int, Any] = {}
@@ -598,7 +598,7 @@ class Driver:
 
 
 def main() -> None:
-    driver = Driver(sys.argv[1])
+    driver = Driver(sys.argv[1], int(sys.argv[2]))
     for line in sys.stdin:
         print(json.dumps(driver.run(json.loads(line))), flush=True)
 

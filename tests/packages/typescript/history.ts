@@ -536,7 +536,7 @@ class Driver {
   }
 }
 
-const connection = await Connection.open({ url: process.argv[2] ?? '' });
+const connection = await Connection.open({ url: process.argv[2] ?? '', RESP: process.argv[3] === '2' ? 2 : 3 });
 const driver = new Driver(connection);
 for await (const line of createInterface({ input: process.stdin })) {
   process.stdout.write(`${JSON.stringify(await driver.run(JSON.parse(line)))}\n`);

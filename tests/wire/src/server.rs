@@ -2,7 +2,7 @@
 
 use std::env;
 use std::fs;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -148,10 +148,16 @@ impl Drop for Server {
 /// A fresh directory for a server's data. The caller removes it.
 pub fn fresh_dir() -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let dir = env::temp_dir().join(format!("holdfast-wire-{}-{number}", std::process::id()));
-    fs::create_dir_all(&dir).expect("cannot create a data directory");
-    dir
+    loop {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let dir = env::temp_dir().join(format!("holdfast-wire-{}-{number}", std::process::id()));
+        match fs::create_dir(&dir) {
+            Ok(()) => return dir,
+            // Another process had the same number, and was killed before it removed its directory.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => panic!("cannot create a data directory: {error}"),
+        }
+    }
 }
 
 /// Holds the shared server's life: when this process ends, however it ends, the pipe closes and the server goes.

@@ -1,4 +1,5 @@
-//! Many clients on few keys: every command is atomic, and what one of them was told holds for all.
+//! Many clients on few keys, in pipelines: every command is atomic, and what one of them was told holds for all. That each
+//! kind of request is atomic, `linearizable` shows in short races; here they are long, and clients send ahead.
 
 use std::collections::BTreeSet;
 use std::sync::Barrier;
@@ -8,7 +9,7 @@ use std::thread;
 use wire::{Connection, Reply, Session};
 
 const CLIENTS: usize = 8;
-const ROUNDS: usize = 2000;
+const ROUNDS: usize = 500;
 /// Commands a client sends before it reads their replies.
 const PIPELINE: usize = 20;
 
@@ -24,18 +25,6 @@ fn no_increment_is_lost() {
     let total = (CLIENTS * ROUNDS) as i64;
     assert_eq!(all, (1..=total).collect());
     assert_eq!(session.connect().run("GET a").text(), total.to_string());
-}
-
-#[test]
-fn no_increment_of_a_field_is_lost() {
-    let session = Session::start();
-    in_parallel(&session, CLIENTS, |client, connection| {
-        run_all(connection, (0..ROUNDS).map(|round| format!("HINCRBY h f{} {}", round % 3, client + 1)))
-    });
-    let expected: usize = (1..=CLIENTS).map(|step| step * ROUNDS).sum();
-    let values = session.connect().run("HVALS h");
-    let total: usize = values.items().iter().map(|value| value.text().parse::<usize>().unwrap()).sum();
-    assert_eq!(total, expected);
 }
 
 #[test]
@@ -74,52 +63,6 @@ fn a_lock_has_one_winner() {
             }
         }
     }
-}
-
-#[test]
-fn msetnx_sets_all_or_none() {
-    let session = Session::start();
-    // Any two of the three pairs share a key, so of each triangle one client gets its two keys and nobody gets the third.
-    let wins = in_parallel(&session, 3, |client, connection| {
-        let (one, two) = [("a", "b"), ("b", "c"), ("c", "a")][client];
-        run_all(connection, (0..ROUNDS).map(|i| format!("MSETNX {one}:{i} {client} {two}:{i} {client}")))
-            .iter()
-            .map(Reply::integer)
-            .collect::<Vec<i64>>()
-    });
-    let mut connection = session.connect();
-    let triangles = wins[0].iter().zip(&wins[1]).zip(&wins[2]);
-    for (i, ((first, second), third)) in triangles.enumerate() {
-        let won = [first, second, third];
-        let winners: Vec<usize> = (0..3).filter(|client| *won[*client] == 1).collect();
-        assert_eq!(winners.len(), 1, "triangle {i}");
-        let winner = format!("\"{}\"", winners[0]);
-        let values = connection.run(&format!("MGET a:{i} b:{i} c:{i}"));
-        let mut values: Vec<String> = values.items().iter().map(Reply::to_string).collect();
-        values.sort();
-        assert_eq!(values, [winner.clone(), winner, "(nil)".into()], "triangle {i}");
-    }
-}
-
-#[test]
-fn nothing_appended_is_lost_or_torn() {
-    let session = Session::start();
-    let lengths = in_parallel(&session, CLIENTS, |client, connection| {
-        let word = char::from(b'a' + client as u8).to_string().repeat(client + 1);
-        run_all(connection, (0..ROUNDS).map(|_| format!("APPEND a <{word}>")))
-            .iter()
-            .map(Reply::integer)
-            .collect::<Vec<i64>>()
-    });
-    let text = session.connect().run("GET a").text().to_owned();
-    let words: Vec<&str> = text.split_terminator('>').collect();
-    for client in 0..CLIENTS {
-        let word = format!("<{}", char::from(b'a' + client as u8).to_string().repeat(client + 1));
-        assert_eq!(words.iter().filter(|found| **found == word).count(), ROUNDS);
-    }
-    assert_eq!(words.len(), CLIENTS * ROUNDS);
-    let distinct: BTreeSet<i64> = lengths.into_iter().flatten().collect();
-    assert_eq!(distinct.len(), CLIENTS * ROUNDS, "two clients were told the same length");
 }
 
 #[test]
@@ -209,44 +152,6 @@ fn a_job_is_taken_once() {
         assert_eq!(all, (0..ROUNDS).collect::<Vec<_>>(), "{take}: each job once");
         assert_eq!(connection.run("KEYS job:*").items().len(), 0);
     }
-}
-
-#[test]
-fn each_value_is_swapped_out_once() {
-    let session = Session::start();
-    for swap in ["GETSET baton V", "SET baton V GET"] {
-        session.connect().run("SET baton start");
-        let received = in_parallel(&session, CLIENTS, |client, connection| {
-            let swaps = (0..ROUNDS).map(|round| swap.replace('V', &format!("{client}:{round}")));
-            run_all(connection, swaps).iter().map(|old| old.text().to_owned()).collect::<Vec<String>>()
-        });
-        let last = session.connect().run("GET baton").text().to_owned();
-        let mut seen: Vec<String> = received.into_iter().flatten().chain([last]).collect();
-        seen.sort();
-        let mut written: Vec<String> = (0..CLIENTS)
-            .flat_map(|client| (0..ROUNDS).map(move |round| format!("{client}:{round}")))
-            .chain(["start".to_owned()])
-            .collect();
-        written.sort();
-        assert_eq!(seen, written, "{swap}");
-    }
-}
-
-#[test]
-fn a_client_reads_what_it_wrote() {
-    let session = Session::start();
-    in_parallel(&session, CLIENTS, |client, connection| {
-        for round in 0..ROUNDS {
-            let replies = connection.pipeline(&[
-                format!("SET mine:{client} {round}"),
-                format!("GET mine:{client}"),
-                format!("HSET shared {client} {round}"),
-                format!("HGET shared {client}"),
-            ]);
-            assert_eq!(replies[1].text(), round.to_string());
-            assert_eq!(replies[3].text(), round.to_string());
-        }
-    });
 }
 
 /// Runs `work` on one connection per client, all starting together.

@@ -45,7 +45,7 @@ impl Limited {
     /// What is compared with the limit: Redis's figure is without what scripts use, Holdfast's is of all.
     fn used(&mut self) -> i64 {
         match self.session.product() {
-            Product::Holdfast => self.info("used_memory") - self.info("used_memory_lua"),
+            Product::Holdfast => self.info("used_memory") - self.info("used_memory_lua") - self.info("mem_not_counted_for_evict"),
             _ => self.info("used_memory"),
         }
     }
@@ -120,17 +120,17 @@ fn the_limit_is_kept_whatever_the_policy() {
     ] {
         let mut server = Limited::start();
         let evicted = server.info("evicted_keys");
-        let limit = server.limit(policy, 2_000_000);
-        assert_eq!(server.fill("key:", 0..4000, "EX 10000"), 0, "{policy}");
+        let limit = server.limit(policy, 1_000_000);
+        assert_eq!(server.fill("key:", 0..2000, "EX 10000"), 0, "{policy}");
         let used = server.used();
         assert!(used < limit + SLACK_BYTES, "{policy}: {used} of {limit}");
         // The requests themselves may need room.
         let mut left = 0;
         assert!(eventually(|| {
-            left = server.count("key:", 0..4000);
-            left as i64 + server.info("evicted_keys") - evicted == 4000
+            left = server.count("key:", 0..2000);
+            left as i64 + server.info("evicted_keys") - evicted == 2000
         }));
-        assert!((500..3000).contains(&left), "{policy}: {left} are left");
+        assert!((250..1500).contains(&left), "{policy}: {left} are left");
     }
 }
 
@@ -138,17 +138,17 @@ fn the_limit_is_kept_whatever_the_policy() {
 fn only_keys_with_a_deadline_go_where_the_policy_says_so() {
     for policy in ["volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl"] {
         let mut server = Limited::start();
-        server.limit(policy, 3_000_000);
-        assert_eq!(server.fill("stays:", 0..1000, ""), 0);
-        assert_eq!(server.fill("goes:", 0..4000, "EX 10000"), 0);
-        assert_eq!(server.count("stays:", 0..1000), 1000, "{policy}");
-        let left = server.count("goes:", 0..4000);
-        assert!(left < 3000, "{policy}: {left}");
+        server.limit(policy, 1_500_000);
+        assert_eq!(server.fill("stays:", 0..500, ""), 0);
+        assert_eq!(server.fill("goes:", 0..2000, "EX 10000"), 0);
+        assert_eq!(server.count("stays:", 0..500), 500, "{policy}");
+        let left = server.count("goes:", 0..2000);
+        assert!(left < 1500, "{policy}: {left}");
         // Until there is none left.
-        let refused = server.fill("stays:", 1000..5000, "");
-        assert!((500..4000).contains(&refused), "{policy}: {refused} were refused");
-        assert_eq!(server.count("goes:", 0..4000), 0, "{policy}");
-        assert_eq!(server.count("stays:", 0..5000), 5000 - refused, "{policy}");
+        let refused = server.fill("stays:", 500..2500, "");
+        assert!((250..2000).contains(&refused), "{policy}: {refused} were refused");
+        assert_eq!(server.count("goes:", 0..2000), 0, "{policy}");
+        assert_eq!(server.count("stays:", 0..2500), 2500 - refused, "{policy}");
         // What needs no memory is not refused.
         assert_eq!(server.client.run("DEL stays:0").integer(), 1);
         assert_eq!(server.client.run("EXPIRE stays:1 1000").integer(), 1);
@@ -374,10 +374,13 @@ fn small_keys_one_after_the_other_stay_within_the_limit() {
         must(&mut reader, "HELLO 3");
         must(&mut reader, &format!("CLIENT TRACKING {tracking}"));
         let limit = limited.limit("allkeys-random", 100_000);
-        for number in 0..30_000 {
+        for number in 0..5_000 {
             must(&mut limited.client, &format!("SET small:{tracking}:{number} x"));
         }
         let used = limited.used();
         assert!(used < limit + 32 * 1024, "tracking {tracking}: {used} of {limit}");
+        // What the journal has not written yet is no reason to remove keys.
+        let left = limited.client.run("DBSIZE").integer();
+        assert!(left > 500, "tracking {tracking}: {left} keys are left");
     }
 }

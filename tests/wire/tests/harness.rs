@@ -4,7 +4,7 @@ use std::env;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use wire::{Server, Session, check, fresh_dir};
+use wire::{Server, Session, check, check_rows, fresh_dir};
 
 #[test]
 fn a_conversation() {
@@ -69,6 +69,24 @@ fn several_connections() {
         2< +OK
         1< "1"
         2> DEL a
+        :1
+        "#,
+    );
+}
+
+#[test]
+fn rows_groups_and_steps() {
+    check_rows(
+        r#"
+        ! SET a 1
+        2! SET b 2
+        GET a => "1"
+        2> MGET a b => ["1", "2"]
+        ~-ERR *
+            INCR a b
+            // A comment ends no group.
+            NOSUCH
+        > STRLEN a
         :1
         "#,
     );
@@ -161,6 +179,10 @@ fn what_is_wrong_is_shown_with_its_line() {
 
     let misspelt = complaint("> PING\nPONG\n");
     assert!(misspelt.contains("expected a reply"), "{misspelt}");
+
+    let outcome = catch_unwind(AssertUnwindSafe(|| session.check_rows("GET a => :1\nPING => +PONG")));
+    let row = *outcome.unwrap_err().downcast::<String>().unwrap();
+    assert!(row.contains("> GET a\n--> :1\n") && row.contains("harness.rs:"), "{row}");
 
     let unknown = complaint("# needs luck\n");
     assert!(unknown.contains("no such directive"), "{unknown}");

@@ -1,6 +1,6 @@
 //! Keyspace notifications: what `notify-keyspace-events` has the server tell of each command.
 
-use wire::{Connection, Reply, Session, check};
+use wire::{Connection, Reply, Session, check_rows};
 
 /// Runs commands and compares what the `__keyevent@*` channels tell of each: `SET a 1 => new a, set a`. The event comes
 /// before the key, and the number of the database before both where it is not 0. `# needs redis >= 7.4` leaves out the
@@ -435,15 +435,12 @@ fn a_script_tells_what_its_commands_tell() {
 /// In the background, where no command meets them.
 #[test]
 fn what_expires_is_told() {
-    check(
+    check_rows(
         r#"
         # config notify-keyspace-events KEA
-        2> PSUBSCRIBE __key*__:e*
-        ["psubscribe", "__key*__:e*", :1]
-        > SELECT 3
-        +OK
-        > SET e 1 PX 20
-        +OK
+        2> PSUBSCRIBE __key*__:e* => ["psubscribe", "__key*__:e*", :1]
+        SELECT 3 => +OK
+        SET e 1 PX 20 => +OK
         2< ["pmessage", "__key*__:e*", "__keyspace@3__:e", "set"]
         2< ["pmessage", "__key*__:e*", "__keyspace@3__:e", "expire"]
         2< ["pmessage", "__key*__:e*", "__keyevent@3__:expire", "e"]
@@ -455,21 +452,17 @@ fn what_expires_is_told() {
 
 #[test]
 fn fields_that_expire_are_told() {
-    check(
+    check_rows(
         r#"
         # needs redis >= 7.4
         # config notify-keyspace-events EA
-        2> PSUBSCRIBE __key*
-        ["psubscribe", "__key*", :1]
-        > HSET h a 1 b 2
-        :2
+        2> PSUBSCRIBE __key* => ["psubscribe", "__key*", :1]
+        HSET h a 1 b 2 => :2
         2< ["pmessage", "__key*", "__keyevent@0__:hset", "h"]
-        > HPEXPIRE h 20 FIELDS 1 a
-        [:1]
+        HPEXPIRE h 20 FIELDS 1 a => [:1]
         2< ["pmessage", "__key*", "__keyevent@0__:hexpire", "h"]
         2< ["pmessage", "__key*", "__keyevent@0__:hexpired", "h"]
-        > HPEXPIRE h 20 FIELDS 1 b
-        [:1]
+        HPEXPIRE h 20 FIELDS 1 b => [:1]
         2< ["pmessage", "__key*", "__keyevent@0__:hexpire", "h"]
         2< ["pmessage", "__key*", "__keyevent@0__:hexpired", "h"]
         2< ["pmessage", "__key*", "__keyevent@0__:del", "h"]
@@ -480,27 +473,21 @@ fn fields_that_expire_are_told() {
 /// A value that would expire at once is told of as if it had been there for a moment, which in Redis it is.
 #[test]
 fn a_value_for_no_time_is_told() {
-    check(
+    check_rows(
         r#"
         # config notify-keyspace-events EAn
-        2> PSUBSCRIBE __key*
-        ["psubscribe", "__key*", :1]
-        > SET a 1 PXAT 1
-        +OK
-        > GET a
-        (nil)
+        2> PSUBSCRIBE __key* => ["psubscribe", "__key*", :1]
+        SET a 1 PXAT 1 => +OK
+        GET a => (nil)
         2< ["pmessage", "__key*", "__keyevent@0__:new", "a"]
         2< ["pmessage", "__key*", "__keyevent@0__:set", "a"]
         2< ["pmessage", "__key*", "__keyevent@0__:expire", "a"]
         2< ["pmessage", "__key*", "__keyevent@0__:expired", "a"]
-        > HSET a f v
-        :1
+        HSET a f v => :1
         2< ["pmessage", "__key*", "__keyevent@0__:new", "a"]
         2< ["pmessage", "__key*", "__keyevent@0__:hset", "a"]
-        > SET a 1 PXAT 1
-        +OK
-        > GET a
-        (nil)
+        SET a 1 PXAT 1 => +OK
+        GET a => (nil)
         2< ["pmessage", "__key*", "__keyevent@0__:set", "a"]
         2< ["pmessage", "__key*", "__keyevent@0__:expire", "a"]
         2< ["pmessage", "__key*", "__keyevent@0__:expired", "a"]
@@ -510,46 +497,34 @@ fn a_value_for_no_time_is_told() {
 
 #[test]
 fn the_letters_choose_what_is_told() {
-    check(
+    check_rows(
         r#"
-        2> PSUBSCRIBE __key*
-        ["psubscribe", "__key*", :1]
-        > SET a 1
-        +OK
+        2> PSUBSCRIBE __key* => ["psubscribe", "__key*", :1]
+        SET a 1 => +OK
         # config notify-keyspace-events K$
-        > SET a 1 EX 100
-        +OK
+        SET a 1 EX 100 => +OK
         2< ["pmessage", "__key*", "__keyspace@0__:a", "set"]
-        > DEL a
-        :1
-        > HSET h f v
-        :1
-        > CONFIG SET notify-keyspace-events Egh
-        +OK
-        > SET a 1 EX 100
-        +OK
+        DEL a => :1
+        HSET h f v => :1
+        CONFIG SET notify-keyspace-events Egh => +OK
+        SET a 1 EX 100 => +OK
         2< ["pmessage", "__key*", "__keyevent@0__:expire", "a"]
-        > HDEL h f
-        :1
+        HDEL h f => :1
         2< ["pmessage", "__key*", "__keyevent@0__:hdel", "h"]
         2< ["pmessage", "__key*", "__keyevent@0__:del", "h"]
-        > CONFIG SET notify-keyspace-events Em
-        +OK
-        > GET none
-        (nil)
+        CONFIG SET notify-keyspace-events Em => +OK
+        GET none => (nil)
         2< ["pmessage", "__key*", "__keyevent@0__:keymiss", "none"]
-        > CONFIG SET notify-keyspace-events A
-        +OK
-        > SET a 1
-        +OK
-        > CONFIG SET notify-keyspace-events KE
-        +OK
-        > SET a 1
-        +OK
-        > CONFIG SET notify-keyspace-events KE$
-        +OK
-        > SET "a\x00 b" 1
-        +OK
+        CONFIG SET notify-keyspace-events Et => +OK
+        SET a 1 => +OK
+        XADD s 1-1 f v => "1-1"
+        2< ["pmessage", "__key*", "__keyevent@0__:xadd", "s"]
+        CONFIG SET notify-keyspace-events A => +OK
+        SET a 1 => +OK
+        CONFIG SET notify-keyspace-events KE => +OK
+        SET a 1 => +OK
+        CONFIG SET notify-keyspace-events KE$ => +OK
+        SET "a\x00 b" 1 => +OK
         2< ["pmessage", "__key*", "__keyspace@0__:a\x00 b", "set"]
         2< ["pmessage", "__key*", "__keyevent@0__:set", "a\x00 b"]
         "#,

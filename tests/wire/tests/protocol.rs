@@ -91,24 +91,10 @@ fn inline_requests_are_for_people() {
         (nil)
         "hi"
         +PONG
-        "#,
-    );
-}
-
-#[test]
-fn empty_requests_are_passed_over() {
-    check(
-        r#"
+        // Empty requests are passed over.
         >> "\r\n\r\n   \r\n*0\r\n*-1\r\n*-10\r\nPING\r\n"
         +PONG
-        "#,
-    );
-}
-
-#[test]
-fn the_bytes_behind_an_argument_are_not_looked_at() {
-    check(
-        r#"
+        // The bytes behind an argument are not looked at.
         >> "*1\r\n$4\r\nPINGxx*2\rX$4\rXECHOxx$2\r\nhi\r\n"
         +PONG
         "hi"
@@ -117,28 +103,30 @@ fn the_bytes_behind_an_argument_are_not_looked_at() {
 }
 
 #[test]
-fn counts_must_be_numbers() {
-    for count in ["*x\r\n", "*\r\n", "*+1\r\n", "* 1\r\n", "*01\r\n", "*1.0\r\n", "*99999999999999999999\r\n"] {
-        refuse(count.as_bytes(), &["-ERR Protocol error: invalid multibulk length"]);
+fn what_is_no_request_is_refused() {
+    let lines_by_error: &[(&str, &[&str])] = &[
+        // Too many arguments are refused before they come.
+        ("invalid multibulk length", &["*x", "*", "*+1", "* 1", "*01", "*1.0", "*2147483648", "*99999999999999999999"]),
+        (
+            "invalid bulk length",
+            &["*1\r\n$x", "*1\r\n$", "*1\r\n$-1", "*1\r\n$+1", "*1\r\n$01", "*1\r\n$99999999999999999999"],
+        ),
+        // The default of proto-max-bulk-len is 512 MB.
+        ("invalid bulk length", &["*2\r\n$3\r\nGET\r\n$536870913"]),
+        ("expected '$', got ':'", &["*1\r\n:1"]),
+        ("expected '$', got '+'", &["*1\r\n+OK"]),
+        ("expected '$', got '*'", &["*1\r\n*1"]),
+        ("expected '$', got 'P'", &["*1\r\nPING"]),
+        ("expected '$', got '\''", &["*1\r\n'"]),
+        ("expected '$', got '\"'", &["*1\r\n\""]),
+        ("expected '$', got ' '", &["*1\r\n\r"]),
+        ("unbalanced quotes in request", &["SET \"a", "SET 'a", "SET \"a\"b", "SET 'a'b", "\"", "SET a \"b\\\""]),
+    ];
+    for (error, lines) in lines_by_error {
+        for line in *lines {
+            refuse(format!("{line}\r\n").as_bytes(), &[&format!("-ERR Protocol error: {error}")]);
+        }
     }
-}
-
-#[test]
-fn lengths_must_be_numbers() {
-    for length in ["$x\r\n", "$\r\n", "$-1\r\n", "$+1\r\n", "$01\r\n", "$99999999999999999999\r\n"] {
-        refuse(format!("*1\r\n{length}").as_bytes(), &["-ERR Protocol error: invalid bulk length"]);
-    }
-}
-
-#[test]
-fn too_many_arguments_are_refused_before_they_come() {
-    refuse(b"*2147483648\r\n", &["-ERR Protocol error: invalid multibulk length"]);
-}
-
-#[test]
-fn too_long_an_argument_is_refused_before_it_comes() {
-    // The default of proto-max-bulk-len is 512 MB.
-    refuse(b"*2\r\n$3\r\nGET\r\n$536870913\r\n", &["-ERR Protocol error: invalid bulk length"]);
     check(
         r#"
         # config proto-max-bulk-len 1048576
@@ -147,21 +135,6 @@ fn too_long_an_argument_is_refused_before_it_comes() {
         (closed)
         "#,
     );
-}
-
-#[test]
-fn an_argument_must_be_a_bulk_string() {
-    for (bytes, got) in [(":1", ':'), ("+OK", '+'), ("*1", '*'), ("PING", 'P'), ("'", '\''), ("\"", '"'), ("\r", ' ')] {
-        let error = format!("-ERR Protocol error: expected '$', got '{got}'");
-        refuse(format!("*1\r\n{bytes}\r\n").as_bytes(), &[&error]);
-    }
-}
-
-#[test]
-fn quotes_must_be_balanced() {
-    for line in ["SET \"a", "SET 'a", "SET \"a\"b", "SET 'a'b", "\"", "SET a \"b\\\""] {
-        refuse(format!("{line}\r\n").as_bytes(), &["-ERR Protocol error: unbalanced quotes in request"]);
-    }
 }
 
 #[test]

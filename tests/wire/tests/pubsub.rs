@@ -1,20 +1,16 @@
 //! SUBSCRIBE, PUBLISH and their kin.
 
-use wire::{Session, check};
+use wire::{Session, check, check_rows};
 
 #[test]
 fn a_message_reaches_those_who_listen() {
-    check(
+    check_rows(
         r#"
-        > SUBSCRIBE news
-        ["subscribe", "news", :1]
-        2> PUBLISH news hello
-        :1
+        SUBSCRIBE news => ["subscribe", "news", :1]
+        2> PUBLISH news hello => :1
         1< ["message", "news", "hello"]
-        2> PUBLISH other hello
-        :0
-        2> PUBLISH news "b\x00\r\n"
-        :1
+        2> PUBLISH other hello => :0
+        2> PUBLISH news "b\x00\r\n" => :1
         1< ["message", "news", "b\x00\r\n"]
         "#,
     );
@@ -22,147 +18,107 @@ fn a_message_reaches_those_who_listen() {
 
 #[test]
 fn several_channels_have_a_confirmation_each() {
-    check(
+    check_rows(
         r#"
         > SUBSCRIBE a b a
         ["subscribe", "a", :1]
         ["subscribe", "b", :2]
         ["subscribe", "a", :2]
-        > PSUBSCRIBE p*
-        ["psubscribe", "p*", :3]
-        > SSUBSCRIBE s
-        ["ssubscribe", "s", :1]
+        PSUBSCRIBE p* => ["psubscribe", "p*", :3]
+        SSUBSCRIBE s => ["ssubscribe", "s", :1]
         > UNSUBSCRIBE a nosuch
         ["unsubscribe", "a", :2]
         ["unsubscribe", "nosuch", :2]
-        > UNSUBSCRIBE
-        ["unsubscribe", "b", :1]
-        > UNSUBSCRIBE
-        ["unsubscribe", (nil), :1]
-        > PUNSUBSCRIBE
-        ["punsubscribe", "p*", :0]
-        > PUNSUBSCRIBE
-        ["punsubscribe", (nil), :0]
-        > SUNSUBSCRIBE
-        ["sunsubscribe", "s", :0]
-        > SUNSUBSCRIBE
-        ["sunsubscribe", (nil), :0]
-        > GET a
-        (nil)
+        UNSUBSCRIBE => ["unsubscribe", "b", :1]
+        UNSUBSCRIBE => ["unsubscribe", (nil), :1]
+        PUNSUBSCRIBE => ["punsubscribe", "p*", :0]
+        PUNSUBSCRIBE => ["punsubscribe", (nil), :0]
+        SUNSUBSCRIBE => ["sunsubscribe", "s", :0]
+        SUNSUBSCRIBE => ["sunsubscribe", (nil), :0]
+        GET a => (nil)
         "#,
     );
 }
 
 #[test]
 fn patterns_hear_what_matches() {
-    check(
+    check_rows(
         r#"
         > PSUBSCRIBE h?llo h[ae]llo *
         ["psubscribe", "h?llo", :1]
         ["psubscribe", "h[ae]llo", :2]
         ["psubscribe", "*", :3]
-        > SUBSCRIBE hello
-        ["subscribe", "hello", :4]
-        2> PUBLISH hello x
-        :4
+        SUBSCRIBE hello => ["subscribe", "hello", :4]
+        2> PUBLISH hello x => :4
         1< ["message", "hello", "x"]
         1< ["pmessage", *, "hello", "x"]
         1< ["pmessage", *, "hello", "x"]
         1< ["pmessage", *, "hello", "x"]
-        2> PUBLISH hullo y
-        :2
+        2> PUBLISH hullo y => :2
         1< ["pmessage", *, "hullo", "y"]
         1< ["pmessage", *, "hullo", "y"]
-        2> PUBSUB NUMPAT
-        :3
+        2> PUBSUB NUMPAT => :3
         "#,
     );
 }
 
 #[test]
 fn shard_channels_are_apart() {
-    check(
+    check_rows(
         r#"
-        > SSUBSCRIBE c
-        ["ssubscribe", "c", :1]
-        2> PUBLISH c x
-        :0
-        2> SPUBLISH c x
-        :1
+        SSUBSCRIBE c => ["ssubscribe", "c", :1]
+        2> PUBLISH c x => :0
+        2> SPUBLISH c x => :1
         1< ["smessage", "c", "x"]
-        2> PUBSUB SHARDCHANNELS
-        ["c"]
-        2> PUBSUB SHARDNUMSUB c d
-        ["c", :1, "d", :0]
-        2> PUBSUB CHANNELS
-        []
+        2> PUBSUB SHARDCHANNELS => ["c"]
+        2> PUBSUB SHARDNUMSUB c d => ["c", :1, "d", :0]
+        2> PUBSUB CHANNELS => []
         "#,
     );
 }
 
 #[test]
 fn who_listens_in_resp2_only_listens() {
-    check(
+    check_rows(
         r#"
-        > SUBSCRIBE c
-        ["subscribe", "c", :1]
+        SUBSCRIBE c => ["subscribe", "c", :1]
         > GET a
         -ERR Can't execute 'get': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context
         > PUBLISH c x
         -ERR Can't execute 'publish': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context
-        > PING
-        ["pong", ""]
-        > PING hello
-        ["pong", "hello"]
-        > UNSUBSCRIBE c
-        ["unsubscribe", "c", :0]
-        > PING
-        +PONG
-        > SUBSCRIBE c
-        ["subscribe", "c", :1]
-        > RESET
-        +RESET
-        > GET a
-        (nil)
-        > SUBSCRIBE c
-        ["subscribe", "c", :1]
+        PING => ["pong", ""]
+        PING hello => ["pong", "hello"]
+        UNSUBSCRIBE c => ["unsubscribe", "c", :0]
+        PING => +PONG
+        SUBSCRIBE c => ["subscribe", "c", :1]
+        RESET => +RESET
+        GET a => (nil)
+        SUBSCRIBE c => ["subscribe", "c", :1]
         > QUIT
         +OK
         (closed)
-        2> PUBLISH c x
-        :0
+        2> PUBLISH c x => :0
         "#,
     );
 }
 
 #[test]
 fn in_resp3_messages_are_pushes() {
-    check(
+    check_rows(
         r#"
-        > HELLO 3
-        *
-        > SUBSCRIBE c
-        push["subscribe", "c", :1]
-        > SET a 1
-        +OK
-        > GET a
-        "1"
-        > PING
-        +PONG
-        2> PUBLISH c x
-        :1
+        HELLO 3 => *
+        SUBSCRIBE c => push["subscribe", "c", :1]
+        SET a 1 => +OK
+        GET a => "1"
+        PING => +PONG
+        2> PUBLISH c x => :1
         1< push["message", "c", "x"]
-        > PSUBSCRIBE *
-        push["psubscribe", "*", :2]
-        2> PUBLISH d y
-        :1
+        PSUBSCRIBE * => push["psubscribe", "*", :2]
+        2> PUBLISH d y => :1
         1< push["pmessage", "*", "d", "y"]
-        > UNSUBSCRIBE
-        push["unsubscribe", "c", :1]
-        > PUNSUBSCRIBE
-        push["punsubscribe", "*", :0]
-        > UNSUBSCRIBE
-        push["unsubscribe", _, :0]
+        UNSUBSCRIBE => push["unsubscribe", "c", :1]
+        PUNSUBSCRIBE => push["punsubscribe", "*", :0]
+        UNSUBSCRIBE => push["unsubscribe", _, :0]
         "#,
     );
 }
@@ -171,10 +127,9 @@ fn in_resp3_messages_are_pushes() {
 /// before. Redis sends a message before the reply of its PUBLISH.
 #[test]
 fn messages_come_before_the_next_reply() {
-    check(
+    check_rows(
         r#"
-        > HELLO 3
-        *
+        HELLO 3 => *
         > SUBSCRIBE c
         > PUBLISH c one
         > PING
@@ -210,68 +165,46 @@ fn messages_come_before_the_next_reply() {
 
 #[test]
 fn looking_at_who_listens() {
-    check(
+    check_rows(
         r#"
-        2> PUBSUB CHANNELS
-        []
-        2> PUBSUB NUMSUB
-        []
-        2> PUBSUB NUMPAT
-        :0
+        2> PUBSUB CHANNELS => []
+        2> PUBSUB NUMSUB => []
+        2> PUBSUB NUMPAT => :0
         > SUBSCRIBE one two three
         ["subscribe", "one", :1]
         ["subscribe", "two", :2]
         ["subscribe", "three", :3]
-        3> SUBSCRIBE one
-        ["subscribe", "one", :1]
-        2> PUBSUB CHANNELS
-        ~["one", "two", "three"]
-        2> PUBSUB CHANNELS t*
-        ~["two", "three"]
-        2> PUBSUB NUMSUB one two nosuch
-        ["one", :2, "two", :1, "nosuch", :0]
-        2> PUBLISH one x
-        :2
+        3> SUBSCRIBE one => ["subscribe", "one", :1]
+        2> PUBSUB CHANNELS => ~["one", "two", "three"]
+        2> PUBSUB CHANNELS t* => ~["two", "three"]
+        2> PUBSUB NUMSUB one two nosuch => ["one", :2, "two", :1, "nosuch", :0]
+        2> PUBLISH one x => :2
         1< ["message", "one", "x"]
         3< ["message", "one", "x"]
-        2> PUBSUB NOSUCH
-        -ERR unknown subcommand 'NOSUCH'. Try PUBSUB HELP.
-        2> PUBSUB NUMPAT x
-        -ERR wrong number of arguments for 'pubsub|numpat' command
-        2> PUBLISH one
-        -ERR wrong number of arguments for 'publish' command
-        2> SUBSCRIBE
-        -ERR wrong number of arguments for 'subscribe' command
-        2> CLIENT LIST TYPE pubsub
-        ~"*flags=P*sub=3*flags=P*sub=1*"
+        2> PUBSUB NOSUCH => -ERR unknown subcommand 'NOSUCH'. Try PUBSUB HELP.
+        2> PUBSUB NUMPAT x => -ERR wrong number of arguments for 'pubsub|numpat' command
+        2> PUBLISH one => -ERR wrong number of arguments for 'publish' command
+        2> SUBSCRIBE => -ERR wrong number of arguments for 'subscribe' command
+        2> CLIENT LIST TYPE pubsub => ~"*flags=P*sub=3*flags=P*sub=1*"
         "#,
     );
 }
 
 #[test]
 fn publishing_in_a_transaction() {
-    check(
+    check_rows(
         r#"
-        > SUBSCRIBE c
-        ["subscribe", "c", :1]
-        2> MULTI
-        +OK
-        2> PUBLISH c one
-        +QUEUED
-        2> SET a 1
-        +QUEUED
-        2> PUBLISH c two
-        +QUEUED
-        2> EXEC
-        [:1, +OK, :1]
+        SUBSCRIBE c => ["subscribe", "c", :1]
+        2! MULTI
+        2> PUBLISH c one => +QUEUED
+        2> SET a 1 => +QUEUED
+        2> PUBLISH c two => +QUEUED
+        2> EXEC => [:1, +OK, :1]
         1< ["message", "c", "one"]
         1< ["message", "c", "two"]
-        3> MULTI
-        +OK
-        3> SUBSCRIBE d
-        +QUEUED
-        3> EXEC
-        [["subscribe", "d", :1]]
+        3! MULTI
+        3> SUBSCRIBE d => +QUEUED
+        3> EXEC => [["subscribe", "d", :1]]
         "#,
     );
 }

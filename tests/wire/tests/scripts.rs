@@ -2,78 +2,65 @@
 
 use std::thread;
 use std::time::Duration;
-use wire::{Connection, Reply, Session, check};
+use wire::{Connection, Reply, Session, check_rows};
 
 const CAS: &str = "local current = redis.call('HGET', KEYS[1], ARGV[1])\nif current == ARGV[2] then\n    redis.call('HSET', \
                    KEYS[1], ARGV[1], ARGV[3])\n    return 1\nelse\n    return 0\nend";
 
 #[test]
 fn a_script_sees_its_keys_and_arguments() {
-    check(
+    check_rows(
         r##"
-        > EVAL "return {KEYS[1],KEYS[2],ARGV[1],ARGV[2],#KEYS,#ARGV}" 2 a b c d
-        ["a", "b", "c", "d", :2, :2]
-        > EVAL "return 1" 0
-        :1
-        > EVAL "return" 0
-        (nil)
-        > EVAL "return 'x'" 0
-        "x"
-        > EVAL "return {1,2,{3,'four'},nil,5}" 0
-        [:1, :2, [:3, "four"]]
-        > EVAL "return 3.99" 0
-        :3
-        > EVAL "return true" 0
-        :1
-        > EVAL "return false" 0
-        (nil)
-        > EVAL "return {ok='fine'}" 0
-        +fine
-        > EVAL "return {err='MY error'}" 0
-        -MY error
-        > EVAL "return redis.status_reply('x')" 0
-        +x
-        > EVAL "return redis.error_reply('x y')" 0
-        ~-*x y
+        EVAL "return {KEYS[1],KEYS[2],ARGV[1],ARGV[2],#KEYS,#ARGV}" 2 a b c d => ["a", "b", "c", "d", :2, :2]
+        EVAL "return 1" 0 => :1
+        EVAL "return" 0 => (nil)
+        EVAL "return 'x'" 0 => "x"
+        EVAL "return {1,2,{3,'four'},nil,5}" 0 => [:1, :2, [:3, "four"]]
+        EVAL "return 3.99" 0 => :3
+        EVAL "return true" 0 => :1
+        EVAL "return false" 0 => (nil)
+        EVAL "return {ok='fine'}" 0 => +fine
+        EVAL "return {err='MY error'}" 0 => -MY error
+        EVAL "return redis.status_reply('x')" 0 => +x
+        EVAL "return redis.error_reply('x y')" 0 => ~-*x y
         "##,
     );
 }
 
 #[test]
 fn a_script_runs_commands() {
-    check(
-        r##"
-        > EVAL "return redis.call('SET',KEYS[1],ARGV[1])" 1 k v
-        +OK
-        > EVAL "return redis.call('GET',KEYS[1])" 1 k
-        "v"
-        > EVAL "return redis.call('GET','nosuch')" 0
-        (nil)
+    check_rows(
+        r#"
+        EVAL "return redis.call('SET',KEYS[1],ARGV[1])" 1 k v => +OK
+        EVAL "return redis.call('GET',KEYS[1])" 1 k => "v"
+        EVAL "return redis.call('GET','nosuch')" 0 => (nil)
         > EVAL "redis.call('HSET',KEYS[1],'a',1,'b',2.5) return redis.call('HGETALL',KEYS[1])" 1 h
         ["a", "1", "b", "2.5"]
-        > EVAL "return redis.call('INCRBY','n',5)" 0
-        :5
-        > EVAL "return redis.pcall('INCR',KEYS[1])" 1 k
-        ~-ERR value is not an integer or out of range*
-        > EVAL "return redis.call('INCR',KEYS[1])" 1 k
-        ~-ERR value is not an integer or out of range*
+        EVAL "return redis.call('INCRBY','n',5)" 0 => :5
+        EVAL "return redis.pcall('INCR',KEYS[1])" 1 k => ~-ERR value is not an integer or out of range*
+        EVAL "return redis.call('INCR',KEYS[1])" 1 k => ~-ERR value is not an integer or out of range*
         > EVAL "return redis.pcall('HGET',KEYS[1],'f').err" 1 k
         ~"WRONGTYPE Operation against a key holding the wrong kind of value*"
-        > EVAL "local r = redis.pcall('nosuch') return r.err" 0
-        ~"ERR Unknown Redis command called from script*"
-        > EVAL "return redis.call('get')" 0
-        ~-ERR Wrong number of args calling Redis command from script*
-        > EVAL "return redis.call('subscribe','x')" 0
-        ~-ERR This Redis command is not allowed from script*
-        > EVAL "return redis.call('select',3)" 0
-        +OK
-        > GET k
-        "v"
-        > EVAL "redis.call('select',3) redis.call('set','x',1) return 1" 0
-        :1
-        > EXISTS x
-        :0
-        "##,
+        EVAL "local r = redis.pcall('nosuch') return r.err" 0 => ~"ERR Unknown Redis command called from script*"
+        EVAL "return redis.call('get')" 0 => ~-ERR Wrong number of args calling Redis command from script*
+        EVAL "return redis.call('subscribe','x')" 0 => ~-ERR This Redis command is not allowed from script*
+        EVAL "return redis.call('select',3)" 0 => +OK
+        GET k => "v"
+        EVAL "redis.call('select',3) redis.call('set','x',1) return 1" 0 => :1
+        EXISTS x => :0
+        ! FLUSHALL
+        // Loops and functions run too.
+        EVAL "local n = 0 for i = 1, 1000 do n = n + i end return n" 0 => :500500
+        EVAL "for i = 1, tonumber(ARGV[1]) do redis.call('RPUSHX','l',i) end return 1" 0 0 => :1
+        EVAL "local function fib(n) if n < 2 then return n end return fib(n-1) + fib(n-2) end return fib(15)" 0 => :610
+        > EVAL "local keys = {} for i = 1, 100 do keys[i] = 'k'..i redis.call('SET', keys[i], i) end return redis.call('MGET', unpack(keys, 1, 3))" 0
+        ["1", "2", "3"]
+        DBSIZE => :100
+        ! FLUSHALL
+        // Its keys are found.
+        COMMAND GETKEYS EVAL "return 1" 2 a b c => ["a", "b"]
+        COMMAND GETKEYS EVAL "return 1" 0 => []
+        "#,
     );
 }
 
@@ -97,221 +84,127 @@ fn the_compare_and_swap_of_job_records() {
 
 #[test]
 fn scripts_are_known_by_their_digest() {
-    check(
+    check_rows(
         r##"
-        > SCRIPT FLUSH
-        +OK
-        > EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 0
-        -NOSCRIPT No matching script. Please use EVAL.
-        > SCRIPT LOAD "return 1"
-        "e0e1f9fabfc9d4800c877a703b823ac0578ff8db"
-        > EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 0
-        :1
-        > EVALSHA E0E1F9FABFC9D4800C877A703B823AC0578FF8DB 0
-        :1
-        > SCRIPT EXISTS e0e1f9fabfc9d4800c877a703b823ac0578ff8db nosuch
-        [:1, :0]
-        > SCRIPT FLUSH ASYNC
-        +OK
-        > SCRIPT EXISTS e0e1f9fabfc9d4800c877a703b823ac0578ff8db
-        [:0]
-        > EVAL "return 1" 0
-        :1
-        > EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 0
-        :1
-        > EVALSHA short 0
-        -NOSCRIPT No matching script. Please use EVAL.
-        > SCRIPT FLUSH SYNC
-        +OK
-        > EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 0
-        -NOSCRIPT No matching script. Please use EVAL.
-        > SCRIPT FLUSH NOW
-        -ERR SCRIPT FLUSH only support SYNC|ASYNC option
-        > SCRIPT NOSUCH
-        -ERR unknown subcommand 'NOSUCH'. Try SCRIPT HELP.
-        > SCRIPT LOAD "return ("
+        SCRIPT FLUSH => +OK
+        EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 0 => -NOSCRIPT No matching script. Please use EVAL.
+        SCRIPT LOAD "return 1" => "e0e1f9fabfc9d4800c877a703b823ac0578ff8db"
+        EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 0 => :1
+        EVALSHA E0E1F9FABFC9D4800C877A703B823AC0578FF8DB 0 => :1
+        SCRIPT EXISTS e0e1f9fabfc9d4800c877a703b823ac0578ff8db nosuch => [:1, :0]
+        SCRIPT FLUSH ASYNC => +OK
+        SCRIPT EXISTS e0e1f9fabfc9d4800c877a703b823ac0578ff8db => [:0]
+        EVAL "return 1" 0 => :1
+        EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 0 => :1
+        EVALSHA short 0 => -NOSCRIPT No matching script. Please use EVAL.
+        SCRIPT FLUSH SYNC => +OK
+        EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 0 => -NOSCRIPT No matching script. Please use EVAL.
+        SCRIPT FLUSH NOW => -ERR SCRIPT FLUSH only support SYNC|ASYNC option
+        SCRIPT NOSUCH => -ERR unknown subcommand 'NOSUCH'. Try SCRIPT HELP.
         ~-ERR Error compiling script (new function): user_script:1: unexpected symbol near '<eof>'*
-        > EVAL "return (" 0
-        ~-ERR Error compiling script (new function): user_script:1: unexpected symbol near '<eof>'*
-        > SCRIPT KILL
-        -NOTBUSY No scripts in execution right now.
+            SCRIPT LOAD "return ("
+            EVAL "return (" 0
+        SCRIPT KILL => -NOTBUSY No scripts in execution right now.
         "##,
     );
 }
 
-#[test]
-fn numbers_of_keys_are_checked() {
-    check(
-        r##"
-        > EVAL "return 1" -1
-        -ERR Number of keys can't be negative
-        > EVAL "return 1" 2 a
-        -ERR Number of keys can't be greater than number of args
-        > EVAL "return 1" x
-        -ERR value is not an integer or out of range
-        > EVAL "return 1"
-        -ERR wrong number of arguments for 'eval' command
-        "##,
-    );
-}
-
-/// The digest of a script that was refused finds nothing. The number of keys is checked before the script.
 #[test]
 fn a_refused_script_is_not_kept() {
-    check(
+    check_rows(
         r#"
-        > SCRIPT FLUSH
-        +OK
-        > EVAL "return 41" -1
-        -ERR Number of keys can't be negative
-        > EVAL "return 41" x
-        -ERR value is not an integer or out of range
-        > EVAL_RO "return 41" 3 a b
-        -ERR Number of keys can't be greater than number of args
-        > EVALSHA 063d98099a90c63456a3c8b9adbfd87b5d09674e 0
-        -NOSCRIPT No matching script. Please use EVAL.
-        > EVALSHA 063d98099a90c63456a3c8b9adbfd87b5d09674e -1
-        -ERR Number of keys can't be negative
-        > EVALSHA abc -1
-        -NOSCRIPT No matching script. Please use EVAL.
-        > EVAL "return (" -1
-        -ERR Number of keys can't be negative
-        > EVAL "return (" 0
-        ~-ERR Error compiling script *
-        > SCRIPT EXISTS 063d98099a90c63456a3c8b9adbfd87b5d09674e 728acb63e2aaef0ee859ece5db586bff5d800d1e
-        [:0, :0]
-        > EVAL "return 41" 0
-        :41
-        > SCRIPT EXISTS 063d98099a90c63456a3c8b9adbfd87b5d09674e
-        [:1]
+        // The number of keys is checked before the script.
+        EVAL "return 1" -1 => -ERR Number of keys can't be negative
+        EVAL "return 1" 2 a => -ERR Number of keys can't be greater than number of args
+        EVAL "return 1" x => -ERR value is not an integer or out of range
+        EVAL "return 1" => -ERR wrong number of arguments for 'eval' command
+        // The digest of a script that was refused finds nothing.
+        SCRIPT FLUSH => +OK
+        EVAL "return 41" -1 => -ERR Number of keys can't be negative
+        EVAL "return 41" x => -ERR value is not an integer or out of range
+        EVAL_RO "return 41" 3 a b => -ERR Number of keys can't be greater than number of args
+        EVALSHA 063d98099a90c63456a3c8b9adbfd87b5d09674e 0 => -NOSCRIPT No matching script. Please use EVAL.
+        EVALSHA 063d98099a90c63456a3c8b9adbfd87b5d09674e -1 => -ERR Number of keys can't be negative
+        EVALSHA abc -1 => -NOSCRIPT No matching script. Please use EVAL.
+        EVAL "return (" -1 => -ERR Number of keys can't be negative
+        EVAL "return (" 0 => ~-ERR Error compiling script *
+        SCRIPT EXISTS 063d98099a90c63456a3c8b9adbfd87b5d09674e 728acb63e2aaef0ee859ece5db586bff5d800d1e => [:0, :0]
+        EVAL "return 41" 0 => :41
+        SCRIPT EXISTS 063d98099a90c63456a3c8b9adbfd87b5d09674e => [:1]
         "#,
     );
 }
 
 #[test]
 fn what_only_reads_may_not_write() {
-    check(
+    check_rows(
         r##"
-        > SET k v
-        +OK
-        > EVAL_RO "return redis.call('GET',KEYS[1])" 1 k
-        "v"
-        > EVAL_RO "return redis.call('SET',KEYS[1],'w')" 1 k
+        SET k v => +OK
+        EVAL_RO "return redis.call('GET',KEYS[1])" 1 k => "v"
         ~-ERR Write commands are not allowed from read-only scripts.*
-        > EVAL "#!lua flags=no-writes\nreturn redis.call('SET',KEYS[1],'w')" 1 k
+            EVAL_RO "return redis.call('SET',KEYS[1],'w')" 1 k
+            EVAL "#!lua flags=no-writes\nreturn redis.call('SET',KEYS[1],'w')" 1 k
+        EVAL "#!lua flags=nosuch\nreturn 1" 0 => ~-ERR Unexpected flag in script shebang*
+        EVAL "#!nosuch\nreturn 1" 0 => ~-ERR Unexpected engine in script shebang*
+        SCRIPT LOAD "return redis.call('GET',KEYS[1])" => "620cd258c2c9c88c9d10db67812ccf663d96bdc6"
+        EVALSHA_RO 620cd258c2c9c88c9d10db67812ccf663d96bdc6 1 k => "v"
+        GET k => "v"
+        ! FLUSHALL
+        // What is published is told to others: a script that promises to change nothing may not.
         ~-ERR Write commands are not allowed from read-only scripts.*
-        > EVAL "#!lua flags=nosuch\nreturn 1" 0
-        ~-ERR Unexpected flag in script shebang*
-        > EVAL "#!nosuch\nreturn 1" 0
-        ~-ERR Unexpected engine in script shebang*
-        > SCRIPT LOAD "return redis.call('GET',KEYS[1])"
-        "620cd258c2c9c88c9d10db67812ccf663d96bdc6"
-        > EVALSHA_RO 620cd258c2c9c88c9d10db67812ccf663d96bdc6 1 k
-        "v"
-        > GET k
-        "v"
+            EVAL_RO "return redis.call('PUBLISH', 'ch', 'm')" 0
+            EVAL "#!lua flags=no-writes\nreturn redis.call('SPUBLISH', 'ch', 'm')" 0
+        EVAL "return redis.call('PUBLISH', 'ch', 'm')" 0 => :0
         "##,
     );
 }
 
 #[test]
 fn errors_say_where() {
-    check(
+    check_rows(
         r##"
-        > EVAL "error('boom')" 0
-        ~-ERR user_script:1: boom script: *, on @user_script:1.
+        EVAL "error('boom')" 0 => ~-ERR user_script:1: boom script: *, on @user_script:1.
         > EVAL "return nosuch" 0
         ~-ERR user_script:1: Script attempted to access nonexistent global variable 'nosuch' script: *
-        > EVAL "nosuch = 1" 0
-        ~-ERR user_script:1: Attempt to modify a readonly table script: *
+        EVAL "nosuch = 1" 0 => ~-ERR user_script:1: Attempt to modify a readonly table script: *
         > EVAL "\n\nlocal x = nil + 1" 0
         ~-ERR user_script:3: attempt to perform arithmetic on a nil value script: *, on @user_script:3.
-        > EVAL "redis.call('set','a',1) error('late')" 0
-        ~-ERR *late*
-        > GET a
-        "1"
-        "##,
-    );
-}
-
-#[test]
-fn loops_and_functions_run_too() {
-    check(
-        r##"
-        > EVAL "local n = 0 for i = 1, 1000 do n = n + i end return n" 0
-        :500500
-        > EVAL "for i = 1, tonumber(ARGV[1]) do redis.call('RPUSHX','l',i) end return 1" 0 0
-        :1
-        > EVAL "local function fib(n) if n < 2 then return n end return fib(n-1) + fib(n-2) end return fib(15)" 0
-        :610
-        > EVAL "local keys = {} for i = 1, 100 do keys[i] = 'k'..i redis.call('SET', keys[i], i) end return redis.call('MGET', unpack(keys, 1, 3))" 0
-        ["1", "2", "3"]
-        > DBSIZE
-        :100
+        EVAL "redis.call('set','a',1) error('late')" 0 => ~-ERR *late*
+        GET a => "1"
         "##,
     );
 }
 
 #[test]
 fn scripts_in_transactions() {
-    check(
+    check_rows(
         r##"
-        > MULTI
-        +OK
-        > SET k 1
-        +QUEUED
-        > EVAL "return redis.call('INCR',KEYS[1])" 1 k
-        +QUEUED
-        > EVAL "for i=1,3 do redis.call('INCR','k') end return redis.call('GET','k')" 0
-        +QUEUED
-        > EXEC
-        [+OK, :2, "5"]
-        > WATCH k
-        +OK
-        > EVAL "return redis.call('SET','k','x')" 0
-        +OK
-        > MULTI
-        +OK
-        > PING
-        +QUEUED
-        > EXEC
-        (nil array)
+        MULTI => +OK
+        SET k 1 => +QUEUED
+        EVAL "return redis.call('INCR',KEYS[1])" 1 k => +QUEUED
+        EVAL "for i=1,3 do redis.call('INCR','k') end return redis.call('GET','k')" 0 => +QUEUED
+        EXEC => [+OK, :2, "5"]
+        WATCH k => +OK
+        EVAL "return redis.call('SET','k','x')" 0 => +OK
+        MULTI => +OK
+        PING => +QUEUED
+        EXEC => (nil array)
         "##,
     );
 }
 
 #[test]
 fn replies_in_resp3() {
-    check(
+    check_rows(
         r##"
-        > HELLO 3
-        *
-        > HSET h f v
-        :1
-        > EVAL "return redis.call('HGETALL',KEYS[1])" 1 h
-        ["f", "v"]
-        > EVAL "redis.setresp(3) return redis.call('HGETALL',KEYS[1])" 1 h
-        {"f" => "v"}
-        > EVAL "return redis.call('GET','nosuch')" 0
-        _
-        > EVAL "return {double=3.5}" 0
-        ,3.5
-        > EVAL "return true" 0
-        :1
-        > EVAL "redis.setresp(3) return true" 0
-        #t
-        "##,
-    );
-}
-
-#[test]
-fn keys_of_scripts_are_found() {
-    check(
-        r##"
-        > COMMAND GETKEYS EVAL "return 1" 2 a b c
-        ["a", "b"]
-        > COMMAND GETKEYS EVAL "return 1" 0
-        []
+        HELLO 3 => *
+        HSET h f v => :1
+        EVAL "return redis.call('HGETALL',KEYS[1])" 1 h => ["f", "v"]
+        EVAL "redis.setresp(3) return redis.call('HGETALL',KEYS[1])" 1 h => {"f" => "v"}
+        EVAL "return redis.call('GET','nosuch')" 0 => _
+        EVAL "return {double=3.5}" 0 => ,3.5
+        EVAL "return true" 0 => :1
+        EVAL "redis.setresp(3) return true" 0 => #t
         "##,
     );
 }
@@ -319,31 +212,23 @@ fn keys_of_scripts_are_found() {
 /// A script that does not end, stopped from another connection.
 #[test]
 fn an_endless_script_can_be_killed() {
-    check(
+    check_rows(
         r##"
         # config busy-reply-threshold 50
-        > SET k v
-        +OK
+        SET k v => +OK
         > EVAL "while true do end" 0
         # eventually
-        2> PING
-        -BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.
-        2> GET k
-        -BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.
-        2> SCRIPT KILL
-        +OK
+        2> PING => -BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.
+        2> GET k => -BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.
+        2> SCRIPT KILL => +OK
         1< ~-ERR Script killed by user with SCRIPT KILL... script: *, on @user_script:1.
         # eventually
-        2> PING
-        +PONG
-        2> GET k
-        "v"
+        2> PING => +PONG
+        2> GET k => "v"
         > EVAL "pcall(function() while true do end end) while true do pcall(function() while true do end end) end" 0
         # eventually
-        2> PING
-        -BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.
-        2> SCRIPT KILL
-        +OK
+        2> PING => -BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.
+        2> SCRIPT KILL => +OK
         1< ~-ERR Script killed by user with SCRIPT KILL... script: *, on @user_script:1.
         "##,
     );
@@ -351,18 +236,16 @@ fn an_endless_script_can_be_killed() {
 
 #[test]
 fn one_that_has_written_cannot_be_killed() {
-    check(
+    check_rows(
         r##"
         # config busy-reply-threshold 50
-        3> SUBSCRIBE written
-        ["subscribe", "written", :1]
+        3> SUBSCRIBE written => ["subscribe", "written", :1]
         > EVAL "redis.call('SET','w',1) redis.call('PUBLISH','written','now') for i = 1, 1e8 do end return 'end'" 0
         3< ["message", "written", "now"]
         2> SCRIPT KILL
         -UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command.
         1< "end"
-        2> GET w
-        "1"
+        2> GET w => "1"
         "##,
     );
 }
@@ -465,29 +348,21 @@ fn a_script_that_was_quick_and_has_written_cannot_be_killed() {
 /// However long it runs: TIME, and what expires.
 #[test]
 fn time_stands_still_for_a_script() {
-    check(
+    check_rows(
         r#"
         # needs redis >= 7.2
-        > SET soon 1 PX 40
-        +OK
+        SET soon 1 PX 40 => +OK
         > EVAL "local first = redis.call('TIME') local began = os.clock() local ttl = redis.call('PTTL', 'soon') while os.clock() - began < 0.06 do end local last = redis.call('TIME') return {tostring(first[1] == last[1] and first[2] == last[2]), tostring(ttl == redis.call('PTTL', 'soon')), redis.call('SET', 'other', 1, 'PX', 1), tostring(redis.call('PEXPIRETIME', 'other') - last[1] * 1000 - math.floor(last[2] / 1000))}" 2 soon other
         ["true", "true", +OK, "1"]
-        > EXISTS soon other
-        :0
-        > SET soon 1 PX 40
-        +OK
-        > MULTI
-        +OK
-        > TIME
-        +QUEUED
+        EXISTS soon other => :0
+        SET soon 1 PX 40 => +OK
+        MULTI => +OK
+        TIME => +QUEUED
         > EVAL "local now, began = redis.call('TIME'), os.clock() while os.clock() - began < 0.06 do end redis.call('RPUSH', 'times', now[2], redis.call('TIME')[2]) return redis.call('EXISTS', 'soon')" 2 times soon
         +QUEUED
-        > EXISTS soon
-        +QUEUED
-        > EXEC
-        [*, :1, :1]
-        > EVAL "return tostring(redis.call('LINDEX', 'times', 0) == redis.call('LINDEX', 'times', 1))" 1 times
-        "true"
+        EXISTS soon => +QUEUED
+        EXEC => [*, :1, :1]
+        EVAL "return tostring(redis.call('LINDEX', 'times', 0) == redis.call('LINDEX', 'times', 1))" 1 times => "true"
         "#,
     );
 }
@@ -516,27 +391,20 @@ fn the_time_of_a_script_has_that_of_its_commands() {
 /// Whoever waits for what the script has locked is let go, and so is the thread that serves them all.
 #[test]
 fn a_transaction_does_not_wait_for_an_endless_script() {
-    check(
+    check_rows(
         r##"
         # config busy-reply-threshold 300
-        4> SUBSCRIBE running
-        ["subscribe", "running", :1]
-        3> WATCH k
-        +OK
-        3> MULTI
-        +OK
-        3> SET k 1
-        +QUEUED
+        4> SUBSCRIBE running => ["subscribe", "running", :1]
+        3> WATCH k => +OK
+        3! MULTI
+        3> SET k 1 => +QUEUED
         > EVAL "redis.call('GET','any') redis.call('PUBLISH','running','now') while true do end" 0
         4< ["message", "running", "now"]
-        3> EXEC
-        ~-*BUSY*
-        2> SCRIPT KILL
-        +OK
+        3> EXEC => ~-*BUSY*
+        2> SCRIPT KILL => +OK
         1< ~-ERR Script killed by user with SCRIPT KILL*
         # eventually
-        3> SET k 2
-        +OK
+        3! SET k 2
         "##,
     );
 }
@@ -544,44 +412,22 @@ fn a_transaction_does_not_wait_for_an_endless_script() {
 /// As in Redis: an EXEC that is turned away ends the transaction all the same.
 #[test]
 fn a_transaction_that_meets_a_busy_server_is_over() {
-    check(
+    check_rows(
         r##"
         # config busy-reply-threshold 50
-        3> MULTI
-        +OK
-        3> SET k 1
-        +QUEUED
+        3! MULTI
+        3> SET k 1 => +QUEUED
         > EVAL "while true do end" 0
         # eventually
-        2> PING
-        -BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.
+        2> PING => -BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.
         3> EXEC
         -EXECABORT Transaction discarded because of: BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.
-        2> SCRIPT KILL
-        +OK
+        2> SCRIPT KILL => +OK
         1< ~-ERR Script killed by user with SCRIPT KILL*
         # eventually
-        2> PING
-        +PONG
-        3> GET k
-        (nil)
-        3> EXEC
-        -ERR EXEC without MULTI
-        "##,
-    );
-}
-
-/// What is published is told to others: a script that promises to change nothing may not.
-#[test]
-fn read_only_scripts_do_not_publish() {
-    check(
-        r##"
-        > EVAL_RO "return redis.call('PUBLISH', 'ch', 'm')" 0
-        ~-ERR Write commands are not allowed from read-only scripts.*
-        > EVAL "#!lua flags=no-writes\nreturn redis.call('SPUBLISH', 'ch', 'm')" 0
-        ~-ERR Write commands are not allowed from read-only scripts.*
-        > EVAL "return redis.call('PUBLISH', 'ch', 'm')" 0
-        :0
+        2> PING => +PONG
+        3> GET k => (nil)
+        3> EXEC => -ERR EXEC without MULTI
         "##,
     );
 }
@@ -590,36 +436,24 @@ fn read_only_scripts_do_not_publish() {
 /// loop makes sure that it also holds for scripts that may run long.
 #[test]
 fn failures_in_scripts_are_counted() {
-    check(
+    check_rows(
         r#"
-        > SET text abc
-        +OK
-        > CONFIG RESETSTAT
-        +OK
-        > EVAL "return redis.pcall('GET')" 0
-        -ERR Wrong number of args calling Redis command from script
-        > EVAL "return redis.pcall('INCR', KEYS[1])" 1 text
-        -ERR value is not an integer or out of range
+        SET text abc => +OK
+        CONFIG RESETSTAT => +OK
+        EVAL "return redis.pcall('GET')" 0 => -ERR Wrong number of args calling Redis command from script
+        EVAL "return redis.pcall('INCR', KEYS[1])" 1 text => -ERR value is not an integer or out of range
         > EVAL "while true do redis.call('INCR', KEYS[1]) end" 1 text
         ~-ERR value is not an integer or out of range script: *
         > EVAL_RO "return {redis.pcall('SET', KEYS[1], 1)['err']}" 1 text
         ["ERR Write commands are not allowed from read-only scripts."]
-        > EVAL "return {err='MINE it is'}" 0
-        -MINE it is
-        > INFO errorstats
-        ~"*errorstat_ERR:count=4\r\n*"
-        > INFO errorstats
-        ~"*errorstat_MINE:count=1\r\n*"
-        > INFO commandstats
-        ~"*cmdstat_get:calls=0,*,rejected_calls=1,failed_calls=0\r\n*"
-        > INFO commandstats
-        ~"*cmdstat_set:calls=0,*,rejected_calls=1,failed_calls=0\r\n*"
-        > INFO commandstats
-        ~"*cmdstat_incr:calls=2,*,rejected_calls=0,failed_calls=2\r\n*"
-        > INFO commandstats
-        ~"*cmdstat_eval:calls=4,*,rejected_calls=0,failed_calls=4\r\n*"
-        > INFO commandstats
-        ~"*cmdstat_eval_ro:calls=1,*,rejected_calls=0,failed_calls=0\r\n*"
+        EVAL "return {err='MINE it is'}" 0 => -MINE it is
+        INFO errorstats => ~"*errorstat_ERR:count=4\r\n*"
+        INFO errorstats => ~"*errorstat_MINE:count=1\r\n*"
+        INFO commandstats => ~"*cmdstat_get:calls=0,*,rejected_calls=1,failed_calls=0\r\n*"
+        INFO commandstats => ~"*cmdstat_set:calls=0,*,rejected_calls=1,failed_calls=0\r\n*"
+        INFO commandstats => ~"*cmdstat_incr:calls=2,*,rejected_calls=0,failed_calls=2\r\n*"
+        INFO commandstats => ~"*cmdstat_eval:calls=4,*,rejected_calls=0,failed_calls=4\r\n*"
+        INFO commandstats => ~"*cmdstat_eval_ro:calls=1,*,rejected_calls=0,failed_calls=0\r\n*"
         "#,
     );
 }
@@ -627,29 +461,24 @@ fn failures_in_scripts_are_counted() {
 /// Valkey 8 and later have the table `redis` under this name too. The move of a Valkey compares both (`moving`).
 #[test]
 fn server_is_the_table_redis() {
-    check(
+    check_rows(
         r##"
         # holdfast only
         > EVAL "return {tostring(server == redis), server.call('SET', KEYS[1], 1), server.pcall('INCR', KEYS[1]), server.sha1hex('')}" 1 k
         ["true", +OK, :2, "da39a3ee5e6b4b0d3255bfef95601890afd80709"]
-        > EVAL "server.x = 1" 0
-        ~-ERR user_script:1: Attempt to modify a readonly table script: *
-        > EVAL "server = {}" 0
-        ~-ERR user_script:1: Attempt to modify a readonly table script: *
-        > EVAL "rawset(server, 'call', 1)" 0
-        ~-ERR *
+        EVAL "server.x = 1" 0 => ~-ERR user_script:1: Attempt to modify a readonly table script: *
+        EVAL "server = {}" 0 => ~-ERR user_script:1: Attempt to modify a readonly table script: *
+        EVAL "rawset(server, 'call', 1)" 0 => ~-ERR *
         > EVAL_RO "return server.call('SET', KEYS[1], 1)" 1 k
         ~-ERR Write commands are not allowed from read-only scripts*
         > FUNCTION LOAD REPLACE "#!lua name=l\nserver.register_function{function_name='f', callback=function(keys) return {tostring(server == redis), server.call('GET', keys[1])} end, flags={'no-writes'}}"
         "l"
-        > FCALL_RO f 1 k
-        ["true", "2"]
+        FCALL_RO f 1 k => ["true", "2"]
         > FUNCTION LOAD "#!lua name=m\nserver.call('GET', 'k')"
         ~-ERR Error registering functions: *nonexistent global variable 'call'*
         > FUNCTION LOAD "#!lua name=m\nserver.x = 1"
         ~-ERR Error registering functions: *Attempt to modify a readonly table*
-        > FUNCTION DELETE l
-        +OK
+        FUNCTION DELETE l => +OK
         "##,
     );
 }

@@ -392,38 +392,37 @@ const ANY_TYPE: &[(&str, &str)] = &[
 const REPLACE: &[&str] =
     &["SET k v", "SET k v XX", "SET k v KEEPTTL", "SETEX k 100 v", "PSETEX k 100000 v", "MSET k v"];
 
+/// The types that commands are meant for, and since which Redis there are these commands.
+const FAMILIES: &[(&[&str], &str, &[&str])] = &[
+    (&["string"], "7.0", STRING_COMMANDS),
+    (&["string"], "8.4", STRING_COMMANDS_8_4),
+    (&["string"], "8.8", &["INCREX k", "INCREX k BYFLOAT 1.5 EX 100"]),
+    (&["string"], "7.0", HYPERLOGLOG_COMMANDS),
+    (&["hash"], "7.0", HASH_COMMANDS),
+    (&["hash"], "7.4", HASH_COMMANDS_7_4),
+    (&["hash"], "8.0", HASH_COMMANDS_8_0),
+    (&["list"], "7.0", LIST_COMMANDS),
+    (&["set"], "7.0", SET_COMMANDS),
+    (&["zset"], "7.0", ZSET_COMMANDS),
+    (&["zset", "set"], "7.0", ZSET_OR_SET_COMMANDS),
+    (&["list", "set", "zset"], "7.0", SORT_COMMANDS),
+    (&["stream"], "7.0", STREAM_COMMANDS),
+    (&["stream"], "8.2", STREAM_COMMANDS_8_2),
+    (&["stream"], "8.6", STREAM_COMMANDS_8_6),
+    (&["stream"], "8.8", STREAM_COMMANDS_8_8),
+];
+
 #[test]
-fn string_commands_refuse_other_types() {
+fn commands_refuse_other_types() {
     let session = Session::start();
-    refuse(&session, &["string"], STRING_COMMANDS);
-    if session.has_redis("8.4") {
-        refuse(&session, &["string"], STRING_COMMANDS_8_4);
-    }
-    if session.has_redis("8.8") {
-        refuse(&session, &["string"], &["INCREX k", "INCREX k BYFLOAT 1.5 EX 100"]);
+    for (own_kinds, since, commands) in FAMILIES {
+        if session.has_redis(since) {
+            refuse(&session, own_kinds, commands);
+        }
     }
     if session.product() == Product::Holdfast {
+        // Valkey has it.
         refuse(&session, &["string"], &["DELIFEQ k v"]);
-    }
-    refuse(&session, &["string"], HYPERLOGLOG_COMMANDS);
-}
-
-#[test]
-fn sorting_refuses_other_types() {
-    refuse(&Session::start(), &["list", "set", "zset"], SORT_COMMANDS);
-}
-
-#[test]
-fn hash_commands_refuse_other_types() {
-    let session = Session::start();
-    refuse(&session, &["hash"], HASH_COMMANDS);
-    if session.has_redis("7.4") {
-        refuse(&session, &["hash"], HASH_COMMANDS_7_4);
-    }
-    if session.has_redis("8.0") {
-        refuse(&session, &["hash"], HASH_COMMANDS_8_0);
-    }
-    if session.product() == Product::Holdfast {
         refuse_own(&session, &["hash"], HASH_COMMANDS_HOLDFAST);
     }
 }
@@ -449,38 +448,6 @@ fn indexes_and_searches_pass_over_other_types() {
         assert_eq!(connection.run("DBSIZE").integer(), 1);
     });
     assert_eq!(session.connect().run("IDX.DROP i").integer(), 1);
-}
-
-#[test]
-fn sorted_set_commands_refuse_other_types() {
-    let session = Session::start();
-    refuse(&session, &["zset"], ZSET_COMMANDS);
-    refuse(&session, &["zset", "set"], ZSET_OR_SET_COMMANDS);
-}
-
-#[test]
-fn stream_commands_refuse_other_types() {
-    let session = Session::start();
-    refuse(&session, &["stream"], STREAM_COMMANDS);
-    if session.has_redis("8.2") {
-        refuse(&session, &["stream"], STREAM_COMMANDS_8_2);
-    }
-    if session.has_redis("8.6") {
-        refuse(&session, &["stream"], STREAM_COMMANDS_8_6);
-    }
-    if session.has_redis("8.8") {
-        refuse(&session, &["stream"], STREAM_COMMANDS_8_8);
-    }
-}
-
-#[test]
-fn set_commands_refuse_other_types() {
-    refuse(&Session::start(), &["set"], SET_COMMANDS);
-}
-
-#[test]
-fn list_commands_refuse_other_types() {
-    refuse(&Session::start(), &["list"], LIST_COMMANDS);
 }
 
 #[test]

@@ -7,23 +7,17 @@ use holdfast_client::{Error, Fields, Queue, QueueConfig, StateStore, Store, redi
 use tokio::runtime::Builder;
 use tokio::task::yield_now;
 
-use crate::indexes::until_blocked;
-use crate::places::everywhere;
+use crate::places::{on_holdfast, until_blocked};
 
 const AT_ONCE: Duration = Duration::ZERO;
 const LONG: Duration = Duration::from_secs(60);
 
-/// Runs a test with a queue that tries each job once, wherever records can be claimed.
+/// Runs a test with a queue that tries each job once.
 fn with_queue(test: impl AsyncFn(&Queue, &Store, &str)) {
-    everywhere(async |place| {
-        let store = place.store().await;
-        if !store.is_holdfast() {
-            return; // `jobs` tests that it says so
-        }
+    on_holdfast(async |place, store| {
         let queue = Queue::new(&store, config());
         queue.create_index("due", "job:").await.unwrap();
         test(&queue, &store, place.url()).await;
-        store.drop_index("due").await.unwrap();
     });
 }
 

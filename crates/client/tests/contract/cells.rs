@@ -2,29 +2,17 @@
 
 use std::time::Duration;
 
-use holdfast_client::{Error, Json, NewEvent, Store, Swap, Version, redis};
+use holdfast_client::{Error, Json, NewEvent, Swap, Version, redis};
 use tokio::task::JoinSet;
 
-use crate::places::{Place, everywhere};
+use crate::places::on_holdfast;
 use crate::proxy::Proxy;
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// A store that has cells, unless the place has none, which must say so.
-async fn store_with_cells(place: &Place) -> Option<Store> {
-    let store = place.store().await;
-    if store.is_holdfast() {
-        return Some(store);
-    }
-    let refused = store.cell::<String>("c").get().await.unwrap_err();
-    assert!(matches!(refused, Error::NeedsHoldfast("cell.cas")), "{refused}");
-    None
-}
-
 #[test]
 fn a_cell_is_made_once_and_swapped_by_its_version() {
-    everywhere(async |place| {
-        let Some(store) = store_with_cells(place).await else { return };
+    on_holdfast(async |_, store| {
         let cell = store.cell::<u32>("limit");
         assert_eq!(cell.get().await.unwrap(), None);
         assert_eq!(cell.cas(7, &1).await.unwrap(), Swap::Refused(None));
@@ -43,8 +31,7 @@ fn a_cell_is_made_once_and_swapped_by_its_version() {
 
 #[test]
 fn the_past_is_found_by_version_by_time_and_in_pages() {
-    everywhere(async |place| {
-        let Some(store) = store_with_cells(place).await else { return };
+    on_holdfast(async |_, store| {
         let cell = store.cell::<String>("past");
         for number in 1..=5_u64 {
             assert_eq!(cell.set(&format!("value {number}")).await.unwrap(), number);
@@ -63,8 +50,7 @@ fn the_past_is_found_by_version_by_time_and_in_pages() {
 
 #[test]
 fn a_watch_ends_with_the_next_version_and_with_the_cell() {
-    everywhere(async |place| {
-        let Some(store) = store_with_cells(place).await else { return };
+    on_holdfast(async |_, store| {
         let cell = store.cell::<String>("watched");
         assert_eq!(cell.wait_after(0, Duration::ZERO).await.unwrap(), None);
         assert_eq!(cell.wait_after(0, Duration::from_millis(1)).await.unwrap(), None);
@@ -88,8 +74,7 @@ fn a_watch_ends_with_the_next_version_and_with_the_cell() {
 
 #[test]
 fn a_cell_may_be_a_lease() {
-    everywhere(async |place| {
-        let Some(store) = store_with_cells(place).await else { return };
+    on_holdfast(async |_, store| {
         let lease = store.cell::<String>("lease");
         assert_eq!(lease.cas_for(0, &"a".to_owned(), LONG).await.unwrap(), Swap::Done(1));
         let mut connection = store.connection().unwrap();
@@ -105,8 +90,7 @@ fn a_cell_may_be_a_lease() {
 
 #[test]
 fn of_many_that_count_none_is_lost() {
-    everywhere(async |place| {
-        let Some(store) = store_with_cells(place).await else { return };
+    on_holdfast(async |_, store| {
         const TASKS: u64 = 16;
         const EACH: u64 = 50;
         store.cell::<u64>("count").init(&0).await.unwrap();
@@ -136,8 +120,7 @@ struct Limits {
 
 #[test]
 fn values_may_be_of_any_type_of_serde() {
-    everywhere(async |place| {
-        let Some(store) = store_with_cells(place).await else { return };
+    on_holdfast(async |_, store| {
         let limits = Json(Limits { requests: 7, hosts: vec!["a".into()] });
         let cell = store.cell::<Json<Limits>>("limits");
         assert_eq!(cell.set(&limits).await.unwrap(), 1);
@@ -160,8 +143,7 @@ fn values_may_be_of_any_type_of_serde() {
 
 #[test]
 fn several_cells_are_read_at_once() {
-    everywhere(async |place| {
-        let Some(store) = store_with_cells(place).await else { return };
+    on_holdfast(async |_, store| {
         assert_eq!(store.get_cells::<u32>([""; 0]).await.unwrap(), []);
         store.cell::<u32>("a").set(&1).await.unwrap();
         store.cell::<u32>("b").set(&2).await.unwrap();
@@ -173,8 +155,7 @@ fn several_cells_are_read_at_once() {
 
 #[test]
 fn a_watch_sees_changes_the_end_and_a_new_beginning() {
-    everywhere(async |place| {
-        let Some(store) = store_with_cells(place).await else { return };
+    on_holdfast(async |place, store| {
         let proxy = Proxy::start(place.address(), None).await;
         let cell = store.cell::<u32>("watched");
         cell.set(&1).await.unwrap();
@@ -203,16 +184,7 @@ fn a_watch_sees_changes_the_end_and_a_new_beginning() {
 
 #[test]
 fn a_branch_is_copied_listed_and_dropped() {
-    everywhere(async |place| {
-        let Some(store) = store_with_cells(place).await else {
-            let branch = place.store().await.branch("main").unwrap();
-            for refused in
-                [branch.cells().await.map(drop), branch.fork("b").await.map(drop), branch.drop_cells().await.map(drop)]
-            {
-                assert!(matches!(refused, Err(Error::NeedsHoldfast("cell.cas"))), "{refused:?}");
-            }
-            return;
-        };
+    on_holdfast(async |_, store| {
         let main = store.branch("main").unwrap();
         let limit = main.cell::<u32>("limit").unwrap();
         assert_eq!(limit.name(), b"main/limit");
@@ -241,8 +213,7 @@ fn a_branch_is_copied_listed_and_dropped() {
 
 #[test]
 fn names_of_branches_and_cells_are_checked() {
-    everywhere(async |place| {
-        let Some(store) = store_with_cells(place).await else { return };
+    on_holdfast(async |_, store| {
         for name in ["", "a/b", "a:b", "a\0b", "/"] {
             assert!(matches!(store.branch(name).map(drop), Err(Error::Name(_))), "{name:?}");
         }

@@ -1,12 +1,12 @@
 //! Claims: which records they take, what they write, and how they wait. A store over a plain Redis says that it cannot.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use holdfast_client::{Claim, Config, Error, Fields, StateStore, Store, redis};
 use tokio::task::JoinSet;
 
 use crate::own_commands::{drop_index, index_over};
-use crate::places::everywhere;
+use crate::places::{on_holdfast, until_blocked};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -24,24 +24,10 @@ fn due(run_at: u64) -> Fields {
     Fields::new().with("run_at", run_at)
 }
 
-/// Waits until so many clients wait at the server.
-async fn until_blocked(store: &Store, clients: usize) {
-    let began = Instant::now();
-    while began.elapsed() < LONG {
-        let mut connection = store.connection().unwrap();
-        let info: String = redis::cmd("INFO").arg("clients").query_async(&mut connection).await.unwrap();
-        if info.contains(&format!("blocked_clients:{clients}\r\n")) {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    panic!("there are not {clients} clients that wait");
-}
-
 #[test]
 fn a_claim_takes_what_qualifies_and_changes_it() {
-    everywhere(async |place| {
-        let Some(store) = index_over(place, "jobs:", "run_at").await else { return };
+    on_holdfast(async |_, store| {
+        index_over(&store, "jobs:", "run_at").await;
         put(&store, "jobs:b", due(2).with("tenant", "acme")).await;
         put(&store, "jobs:a", due(1).with("tenant", "other")).await;
         put(&store, "jobs:c", due(3).with("tenant", "acme").with("attempt", 7)).await;
@@ -65,14 +51,13 @@ fn a_claim_takes_what_qualifies_and_changes_it() {
         assert_eq!(store.get(b"jobs:c").await.unwrap().unwrap().fields, *c, "told as it is");
         assert_eq!(store.get_field(b"jobs:worn", b"state").await.unwrap().as_deref(), Some(&b"dead"[..]));
         assert_eq!(taken(&store, &claim).await, [""; 0]);
-        drop_index(&store).await;
     });
 }
 
 #[test]
 fn a_claim_takes_one_record_and_brings_the_fields_that_are_wanted() {
-    everywhere(async |place| {
-        let Some(store) = index_over(place, "jobs:", "run_at").await else { return };
+    on_holdfast(async |_, store| {
+        index_over(&store, "jobs:", "run_at").await;
         put(&store, "jobs:a", due(1).with("state", "pending")).await;
         put(&store, "jobs:b", due(2).with("state", "pending")).await;
         let claim = Claim::new(["idx:test"]).max("5").stamp("run_at", 0).fields(["state", "missing"]);
@@ -80,14 +65,13 @@ fn a_claim_takes_one_record_and_brings_the_fields_that_are_wanted() {
         assert_eq!(records, [(b"jobs:a".to_vec(), 1.0, Fields::new().with("state", "pending"))]);
         let none = Claim { indexes: vec![], ..claim };
         assert!(matches!(store.claim(&none).await, Err(Error::Refused(_))));
-        drop_index(&store).await;
     });
 }
 
 #[test]
 fn a_claim_that_waits_holds_up_no_other_request() {
-    everywhere(async |place| {
-        let Some(store) = index_over(place, "jobs:", "run_at").await else { return };
+    on_holdfast(async |_, store| {
+        index_over(&store, "jobs:", "run_at").await;
         let mut waiting = JoinSet::new();
         for _ in 0..3 {
             let store = store.clone();
@@ -102,7 +86,6 @@ fn a_claim_that_waits_holds_up_no_other_request() {
         let mut keys: Vec<String> = waiting.join_all().await.concat();
         keys.sort();
         assert_eq!(keys, ["jobs:a", "jobs:b", "jobs:c"]);
-        drop_index(&store).await;
     });
 }
 
@@ -128,8 +111,8 @@ fn a_wait_may_be_longer_than_other_answers_may_take() {
 
 #[test]
 fn a_claim_that_is_dropped_takes_nothing() {
-    everywhere(async |place| {
-        let Some(store) = index_over(place, "jobs:", "run_at").await else { return };
+    on_holdfast(async |_, store| {
+        index_over(&store, "jobs:", "run_at").await;
         let claim = Claim::new(["idx:test"]).max("NOW").set("state", "running").stamp("run_at", 60_000);
         let waiting = tokio::spawn({
             let (store, claim) = (store.clone(), claim.clone().block(LONG));
@@ -140,7 +123,6 @@ fn a_claim_that_is_dropped_takes_nothing() {
         until_blocked(&store, 0).await;
         put(&store, "jobs:a", due(1)).await;
         assert_eq!(taken(&store, &claim).await, ["jobs:a"]);
-        drop_index(&store).await;
     });
 }
 

@@ -3,10 +3,9 @@
 use std::fs;
 use std::time::Duration;
 
+use crate::places::until_blocked;
 use holdfast_client::{Fields, Queue, QueueConfig, StateStore, Store};
 use wire::Server;
-
-use crate::indexes::until_blocked;
 
 #[path = "worker_of_the_document.rs"]
 mod of_the_document;

@@ -1,26 +1,12 @@
 //! State that takes each update once. A store over a plain Redis says that it cannot.
 
-use holdfast_client::{Applied, Error, Restored, StateVersion, Store, redis};
+use holdfast_client::{Applied, Error, Restored, StateVersion, redis};
 
-use crate::places::{Place, everywhere};
-
-/// A store that has registers, unless the place has none, which must say so.
-async fn store_with_registers(place: &Place) -> Option<Store> {
-    let store = place.store().await;
-    if store.is_holdfast() {
-        return Some(store);
-    }
-    let state = store.exactly_once_state::<String>("s/");
-    for refused in [state.get("k").await.unwrap_err(), state.snapshot(None).await.unwrap_err()] {
-        assert!(matches!(refused, Error::NeedsHoldfast("reg.put")), "{refused}");
-    }
-    None
-}
+use crate::places::on_holdfast;
 
 #[test]
 fn an_update_is_applied_once_and_never_goes_back() {
-    everywhere(async |place| {
-        let Some(store) = store_with_registers(place).await else { return };
+    on_holdfast(async |_, store| {
         let state = store.exactly_once_state::<String>("s/");
         assert_eq!(state.get("k").await.unwrap(), None);
         assert_eq!(state.put("k", "three".into(), 3).await.unwrap(), Applied::Applied);
@@ -37,8 +23,7 @@ fn an_update_is_applied_once_and_never_goes_back() {
 
 #[test]
 fn ordered_updates_wait_for_those_before_them() {
-    everywhere(async |place| {
-        let Some(store) = store_with_registers(place).await else { return };
+    on_holdfast(async |_, store| {
         let counts = store.exactly_once_state::<i64>("c/");
         assert_eq!(counts.add_ordered("n", 3, 100).await.unwrap(), Applied::Buffered);
         assert_eq!(counts.add_ordered("n", 1, 1).await.unwrap(), Applied::Applied);
@@ -53,8 +38,7 @@ fn ordered_updates_wait_for_those_before_them() {
 
 #[test]
 fn a_checkpoint_brings_the_state_back_with_its_position() {
-    everywhere(async |place| {
-        let Some(store) = store_with_registers(place).await else { return };
+    on_holdfast(async |_, store| {
         let (state, others) = (store.exactly_once_state::<i64>("s/"), store.exactly_once_state::<i64>("t/"));
         state.put("a", 1, 1).await.unwrap();
         state.put("b", 2, 1).await.unwrap();
@@ -78,8 +62,7 @@ fn a_checkpoint_brings_the_state_back_with_its_position() {
 
 #[test]
 fn a_checkpoint_is_kept_at_the_server() {
-    everywhere(async |place| {
-        let Some(store) = store_with_registers(place).await else { return };
+    on_holdfast(async |_, store| {
         let state = store.exactly_once_state::<i64>("s/");
         let restored = |position: Option<&[u8]>| Some(Restored { position: position.map(<[u8]>::to_vec) });
         assert_eq!(state.restore_checkpoint("check").await.unwrap(), None);
@@ -106,8 +89,7 @@ fn a_checkpoint_is_kept_at_the_server() {
 
 #[test]
 fn a_restore_fills_the_state_it_is_called_on() {
-    everywhere(async |place| {
-        let Some(store) = store_with_registers(place).await else { return };
+    on_holdfast(async |_, store| {
         let (a, b) = (store.exactly_once_state::<i64>("a/"), store.exactly_once_state::<i64>("b/"));
         a.put("x", 1, 1).await.unwrap();
         let snapshot = a.snapshot(Some(b"1")).await.unwrap();

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::Mutex;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use holdfast_client::{
     Bound, Claim, Error, Exchange, Fields, GroupLimits, GroupState, IndexDefinition, Job, JobFields, JobStates, Limits,
@@ -12,24 +12,16 @@ use holdfast_client::{
 };
 use tokio::task::JoinSet;
 
-use crate::places::everywhere;
+use crate::places::{on_holdfast, until_blocked};
 
 const LONG: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
 const AT_ONCE: Duration = Duration::ZERO;
 
-/// A queue with groups by tenant, wherever there are indexes.
+/// A queue with groups by tenant.
 fn with_groups(test: impl AsyncFn(&Queue, &Store)) {
-    everywhere(async |place| {
-        let store = place.store().await;
+    on_holdfast(async |_, store| {
         let queue = Queue::new(&store, config(["due"]));
-        if !store.is_holdfast() {
-            refuses(&queue).await;
-            return;
-        }
-        for index in store.indexes().await.unwrap() {
-            store.drop_index(index).await.unwrap();
-        }
         queue.create_index("due", "job:").await.unwrap();
         test(&queue, &store).await;
     });
@@ -37,20 +29,6 @@ fn with_groups(test: impl AsyncFn(&Queue, &Store)) {
 
 fn config<const N: usize>(indexes: [&str; N]) -> QueueConfig {
     QueueConfig { group_by: Some("tenant".into()), ..QueueConfig::new(indexes) }
-}
-
-/// Over a plain Redis jobs can be added, and have a group; the rest needs Holdfast.
-async fn refuses(queue: &Queue) {
-    assert!(queue.add_to("acme", b"job:1", &Fields::new(), AT_ONCE).await.unwrap());
-    for refused in [
-        queue.create_index("due", "job:").await.map(drop),
-        queue.limit(&Scope::Each, &Limits::new().held(1)).await,
-        queue.reset_limits(None).await,
-        queue.limits().await.map(drop),
-        queue.groups().unwrap().next().await.map(drop),
-    ] {
-        assert!(matches!(refused, Err(Error::NeedsHoldfast(_))), "{refused:?}");
-    }
 }
 
 async fn add<const N: usize>(queue: &Queue, group: &str, numbers: [usize; N]) {
@@ -87,20 +65,6 @@ fn expected(counts: &[(&str, usize)]) -> Vec<(String, usize)> {
 async fn group(queue: &Queue, name: impl AsRef<[u8]>) -> GroupState {
     let groups = queue.groups().unwrap().collect().await.unwrap();
     groups.into_iter().find(|group| group.name == name.as_ref()).expect("the group is there")
-}
-
-/// Waits until so many clients wait at the server.
-async fn until_blocked(store: &Store, clients: usize) {
-    let began = Instant::now();
-    while began.elapsed() < LONG {
-        let mut connection = store.connection().unwrap();
-        let info: String = redis::cmd("INFO").arg("clients").query_async(&mut connection).await.unwrap();
-        if info.contains(&format!("blocked_clients:{clients}\r\n")) {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    panic!("there are not {clients} clients that wait");
 }
 
 /// The next job of a worker that waits in the background.

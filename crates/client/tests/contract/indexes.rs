@@ -2,29 +2,12 @@
 
 use std::time::Duration;
 
-use holdfast_client::{
-    Error, Fields, IndexDefinition, Limits, OnDifference, Queue, QueueConfig, Scope, StateStore, Store, redis,
-};
+use holdfast_client::{Error, Fields, IndexDefinition, Limits, OnDifference, Queue, QueueConfig, Scope, StateStore};
 
-use crate::places::with_store;
+use crate::places::{on_holdfast, until_blocked};
 
 const AT_ONCE: Duration = Duration::ZERO;
 const LONG: Duration = Duration::from_secs(60);
-
-/// Runs a test with a store wherever there are indexes.
-fn with_indexes(test: impl AsyncFn(&Store)) {
-    with_store(async |store| {
-        if !store.is_holdfast() {
-            let index = IndexDefinition::new(["a:"], "at");
-            assert!(matches!(store.create_index("due", &index).await, Err(Error::NeedsHoldfast(_))));
-            return;
-        }
-        test(&store).await;
-        for index in store.indexes().await.unwrap() {
-            store.drop_index(index).await.unwrap();
-        }
-    });
-}
 
 async fn add(queue: &Queue, key: &[u8]) -> Result<bool, Error> {
     queue.add(key, &Fields::new(), AT_ONCE).await
@@ -32,7 +15,7 @@ async fn add(queue: &Queue, key: &[u8]) -> Result<bool, Error> {
 
 #[test]
 fn another_definition_is_an_error_or_kept_or_replaced() {
-    with_indexes(async |store| {
+    on_holdfast(async |_, store| {
         let there = IndexDefinition::new(["a:"], "at").only("state", ["pending", "running"]);
         let same = IndexDefinition::new(["a:"], "at").only("state", ["running", "pending"]);
         let wanted = IndexDefinition::new(["b:"], "at").stamp();
@@ -61,14 +44,14 @@ fn another_definition_is_an_error_or_kept_or_replaced() {
 
 #[test]
 fn a_worker_that_waits_goes_on_while_its_index_is_replaced() {
-    with_indexes(async |store| {
-        let queue = Queue::new(store, QueueConfig { group_by: Some("tenant".into()), ..QueueConfig::new(["due"]) });
+    on_holdfast(async |_, store| {
+        let queue = Queue::new(&store, QueueConfig { group_by: Some("tenant".into()), ..QueueConfig::new(["due"]) });
         assert!(queue.create_index("due", "a:").await.unwrap());
         queue.limit(&Scope::Each, &Limits::new().held(2)).await.unwrap();
         let limits = queue.limits().await.unwrap();
         let worker = queue.clone();
         let waiting = tokio::spawn(async move { worker.next("w", LONG).await });
-        until_blocked(store, 1).await;
+        until_blocked(&store, 1).await;
         assert!(queue.create_index_with("due", "b:", OnDifference::Replace).await.unwrap());
         assert!(add(&queue, b"b:1").await.unwrap());
         assert_eq!(waiting.await.unwrap().unwrap().unwrap().key, b"b:1");
@@ -78,8 +61,8 @@ fn a_worker_that_waits_goes_on_while_its_index_is_replaced() {
 
 #[test]
 fn a_job_outside_of_the_index_is_refused() {
-    with_indexes(async |store| {
-        let queue = Queue::new(store, QueueConfig::new(["due:high", "due"]));
+    on_holdfast(async |_, store| {
+        let queue = Queue::new(&store, QueueConfig::new(["due:high", "due"]));
         assert!(queue.create_index("due", "job:").await.unwrap());
         assert!(add(&queue, b"zzz:0").await.unwrap(), "the other index may have it");
         assert!(queue.create_index("due:high", "urgent:").await.unwrap());
@@ -91,17 +74,4 @@ fn a_job_outside_of_the_index_is_refused() {
         assert!(add(&queue, b"job:1").await.unwrap());
         assert!(add(&queue, b"urgent:1").await.unwrap());
     });
-}
-
-/// Waits until so many clients wait at the server.
-pub(crate) async fn until_blocked(store: &Store, count: usize) {
-    let expected = format!("blocked_clients:{count}\r\n");
-    loop {
-        let mut connection = store.connection().unwrap();
-        let info: String = redis::cmd("INFO").arg("clients").query_async(&mut connection).await.unwrap();
-        if info.contains(&expected) {
-            return;
-        }
-        tokio::task::yield_now().await;
-    }
 }

@@ -5,43 +5,24 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use holdfast_client::{
-    Error, Exchange, Fate, Fields, Job, JobFields, JobStates, Queue, QueueConfig, StateStore, Store, redis,
+    Error, Exchange, Fate, Fields, Job, JobFields, JobStates, Queue, QueueConfig, StateStore, Store,
 };
 use tokio::task::JoinSet;
 
-use crate::places::{Place, everywhere};
+use crate::places::on_holdfast;
 
 const LONG: Duration = Duration::from_secs(60);
 const AT_ONCE: Duration = Duration::ZERO;
 
-/// Runs a test with a queue wherever records can be claimed.
+/// Runs a test with a queue.
 fn with_queue(config: QueueConfig, test: impl AsyncFn(&Queue, &Store)) {
-    everywhere(async |place| {
-        let Some((queue, store)) = queue_in(place, config.clone()).await else { return };
+    on_holdfast(async |_, store| {
+        let queue = Queue::new(&store, config.clone());
         for index in config.indexes.iter() {
             queue.create_index(index, &format!("{index}:")).await.unwrap();
         }
         test(&queue, &store).await;
-        for index in &config.indexes {
-            let mut connection = store.connection().unwrap();
-            let _: i64 = redis::cmd("IDX.DROP").arg(index).query_async(&mut connection).await.unwrap();
-        }
     });
-}
-
-async fn queue_in(place: &Place, config: QueueConfig) -> Option<(Queue, Store)> {
-    let store = place.store().await;
-    let queue = Queue::new(&store, config);
-    if store.is_holdfast() {
-        return Some((queue, store));
-    }
-    assert!(queue.add(b"due:1", &Fields::new(), AT_ONCE).await.unwrap());
-    assert!(!queue.add(b"due:1", &Fields::new(), AT_ONCE).await.unwrap());
-    for wait in [AT_ONCE, LONG] {
-        let none = queue.next("w", wait).await;
-        assert!(matches!(none, Err(Error::NeedsHoldfast("claim"))), "{:?}", none.err());
-    }
-    None
 }
 
 fn due() -> QueueConfig {

@@ -8,7 +8,7 @@ use holdfast_client::{
 };
 use wire::Random;
 
-use crate::places::everywhere;
+use crate::places::on_holdfast;
 
 type Backend<T> = Arc<dyn StateBackend<T>>;
 
@@ -95,13 +95,9 @@ async fn has_pairs(store: &Store) -> bool {
 #[test]
 fn random_histories_have_the_same_answers_as_at_the_server() {
     let mut random = Random::from_env();
-    let (histories, steps) = (40, 60);
+    let (histories, steps) = (15, 60);
     let seeds: Vec<u64> = (0..histories).map(|_| random.next_u64()).collect();
-    everywhere(async |place| {
-        let store = place.store().await;
-        if !store.is_holdfast() {
-            return;
-        }
+    on_holdfast(async |_, store| {
         let has_pairs = has_pairs(&store).await;
         for (number, seed) in seeds.iter().enumerate() {
             let mut random = Random::new(*seed);
@@ -140,9 +136,8 @@ async fn check_pairs(state: Backend<i64>) {
 #[test]
 fn pairs_are_buffered_until_they_are_sealed() {
     tokio::runtime::Runtime::new().unwrap().block_on(check_pairs(Arc::new(MemoryState::new())));
-    everywhere(async |place| {
-        let store = place.store().await;
-        if store.is_holdfast() && has_pairs(&store).await {
+    on_holdfast(async |_, store| {
+        if has_pairs(&store).await {
             check_pairs(Arc::new(store.exactly_once_state("pairs/"))).await;
         }
     });
@@ -213,10 +208,5 @@ async fn check_node(state: Backend<NodeState<u64, String>>) {
 #[test]
 fn a_node_applies_each_input_once_and_repeats_its_last_outputs() {
     tokio::runtime::Runtime::new().unwrap().block_on(check_node(Arc::new(MemoryState::new())));
-    everywhere(async |place| {
-        let store = place.store().await;
-        if store.is_holdfast() {
-            check_node(Arc::new(store.exactly_once_state("sums/"))).await;
-        }
-    });
+    on_holdfast(async |_, store| check_node(Arc::new(store.exactly_once_state("sums/"))).await);
 }

@@ -13,18 +13,51 @@ use wire::Server;
 
 /// Runs a test against an empty server in every place, one after the other.
 pub(crate) fn everywhere(test: impl AsyncFn(&Place)) {
+    run(test, true, true);
+}
+
+/// The same where the server has Holdfast's own commands: for what `own_commands::a_plain_redis_has_none_of_it` tests of the other places.
+pub(crate) fn on_holdfast(test: impl AsyncFn(&Place, Store)) {
+    let test = async |place: &Place| {
+        let store = place.store().await;
+        if !store.is_holdfast() {
+            return wire::skip("the server is a plain Redis");
+        }
+        for index in store.indexes().await.unwrap() {
+            // One that the server makes by itself.
+            if index != b"idx:updated_at" {
+                store.drop_index(index).await.unwrap();
+            }
+        }
+        test(place, store).await;
+    };
+    run(test, true, false);
+}
+
+/// The same where a store can only use what a plain Redis has.
+pub(crate) fn on_plain_redis(test: impl AsyncFn(Store)) {
+    run(async |place: &Place| test(place.store().await).await, false, true);
+}
+
+fn run(test: impl AsyncFn(&Place), with_own_commands: bool, without: bool) {
     let dir = wire::fresh_dir();
     let holdfast = Server::start(&dir, &[]);
     let address = holdfast.address();
-    let mut places = vec![
-        Place { name: "Holdfast over RESP2", config: Config::new(format!("redis://{address}/?protocol=resp2")) },
-        Place { name: "Holdfast over RESP3", config: Config::new(format!("redis://{address}")) },
-        Place { name: "Holdfast as a plain Redis", config: plain(format!("redis://{address}/?protocol=resp2")) },
-    ];
-    let peer = Redis::start();
-    match &peer {
-        Some(peer) => places.push(Place { name: "Redis", config: Config::new(peer.url.as_str()) }),
-        None => wire::skip("there is no redis-server"),
+    let mut places = Vec::new();
+    if with_own_commands {
+        for protocol in [2, 3] {
+            let config = Config::new(format!("redis://{address}/?protocol=resp{protocol}"));
+            places.push(Place { name: format!("Holdfast over RESP{protocol}"), config });
+        }
+    }
+    let peer = without.then(Redis::start).flatten();
+    if without {
+        let config = plain(format!("redis://{address}/?protocol=resp2"));
+        places.push(Place { name: "Holdfast as a plain Redis".into(), config });
+        match &peer {
+            Some(peer) => places.push(Place { name: "Redis".into(), config: Config::new(peer.url.as_str()) }),
+            None => wire::skip("there is no redis-server"),
+        }
     }
     tokio::runtime::Runtime::new().unwrap().block_on(async {
         for place in places {
@@ -43,9 +76,24 @@ pub(crate) fn with_store(test: impl AsyncFn(Store)) {
     everywhere(async |place| test(place.store().await).await);
 }
 
+/// Waits until so many clients wait at the server.
+pub(crate) async fn until_blocked(store: &Store, clients: usize) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let expected = format!("blocked_clients:{clients}\r\n");
+    loop {
+        let mut connection = store.connection().unwrap();
+        let info: String = redis::cmd("INFO").arg("clients").query_async(&mut connection).await.unwrap();
+        if info.contains(&expected) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "there are not {clients} clients that wait");
+        tokio::task::yield_now().await;
+    }
+}
+
 /// A server and the way a store uses it.
 pub(crate) struct Place {
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     config: Config,
 }
 

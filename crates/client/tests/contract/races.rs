@@ -51,7 +51,7 @@ async fn winners(place: &Place, records: usize, claim: Claim) -> BTreeMap<usize,
 #[test]
 fn a_swap_has_one_winner() {
     everywhere(async |place| {
-        winners(place, 500, |store, key, _| {
+        winners(place, 100, |store, key, _| {
             Box::pin(async { store.compare_and_swap(key, b"state", b"pending", b"claimed").await.unwrap() })
         })
         .await;

@@ -4,23 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use holdfast_client::{Append, Error, Event, Lag, NewEvent, Run, Store, redis};
+use holdfast_client::{Append, Event, Lag, NewEvent, Run, redis};
 
-use crate::places::{Place, everywhere};
+use crate::places::on_holdfast;
 use crate::proxy::Proxy;
 
 const LONG: Duration = Duration::from_secs(60);
-
-/// A store that has runs, unless the place has none, which must say so.
-async fn store_with_runs(place: &Place) -> Option<Store> {
-    let store = place.store().await;
-    if store.is_holdfast() {
-        return Some(store);
-    }
-    let refused = store.run::<String>("r").info().await.unwrap_err();
-    assert!(matches!(refused, Error::NeedsHoldfast("run.append")), "{refused}");
-    None
-}
 
 fn event(event_type: &str, data: &str) -> NewEvent<String> {
     NewEvent::new(event_type, data.to_owned())
@@ -35,8 +24,7 @@ async fn seq(run: &Run<String>, event: NewEvent<String>) -> u64 {
 
 #[test]
 fn an_event_is_appended_once_and_comes_back_whole() {
-    everywhere(async |place| {
-        let Some(store) = store_with_runs(place).await else { return };
+    on_holdfast(async |_, store| {
         let run = store.run::<String>("whole");
         assert_eq!(run.info().await.unwrap(), None);
         assert_eq!(run.snapshot().await.unwrap(), None);
@@ -95,8 +83,7 @@ fn an_event_is_appended_once_and_comes_back_whole() {
 
 #[test]
 fn one_of_two_engines_goes_on() {
-    everywhere(async |place| {
-        let Some(store) = store_with_runs(place).await else { return };
+    on_holdfast(async |_, store| {
         let run = store.run::<String>("fenced");
         assert_eq!(run.append(&event("a", "").if_last(1)).await.unwrap(), Append::Refused { last: 0 });
         assert_eq!(seq(&run, event("a", "").if_last(0)).await, 1);
@@ -111,8 +98,7 @@ fn one_of_two_engines_goes_on() {
 
 #[test]
 fn a_snapshot_a_replay_and_a_projection_of_ones_own() {
-    everywhere(async |place| {
-        let Some(store) = store_with_runs(place).await else { return };
+    on_holdfast(async |_, store| {
         let run = store.run::<String>("projected");
         seq(&run, event("RunStarted", "begin")).await;
         seq(&run, event("StepStarted", "one").step_id("b")).await;
@@ -159,8 +145,7 @@ fn a_snapshot_a_replay_and_a_projection_of_ones_own() {
 
 #[test]
 fn a_reader_waits_for_the_next_event() {
-    everywhere(async |place| {
-        let Some(store) = store_with_runs(place).await else { return };
+    on_holdfast(async |_, store| {
         let run = store.run::<String>("followed");
         assert_eq!(run.wait_for_events(0, 10, Duration::from_millis(5)).await.unwrap(), []);
         let reader = tokio::spawn({
@@ -191,8 +176,7 @@ fn a_reader_waits_for_the_next_event() {
 
 #[test]
 fn a_follower_sees_every_event_once_and_tells_its_lag() {
-    everywhere(async |place| {
-        let Some(store) = store_with_runs(place).await else { return };
+    on_holdfast(async |place, store| {
         let proxy = Proxy::start(place.address(), None).await;
         let lags = Arc::new(Mutex::new(Vec::new()));
         let run = place.store_at(proxy.address).await.run::<String>("followed");
@@ -223,8 +207,7 @@ fn a_follower_sees_every_event_once_and_tells_its_lag() {
 
 #[test]
 fn a_lag_is_the_events_that_are_left_and_the_age_of_the_first() {
-    everywhere(async |place| {
-        let Some(store) = store_with_runs(place).await else { return };
+    on_holdfast(async |_, store| {
         let run = store.run::<String>("lagging");
         assert_eq!(run.lag(0).await.unwrap(), Lag::default());
         for number in 1..=3 {

@@ -6,26 +6,13 @@ use std::time::Duration;
 
 use holdfast_client::redis::{Cmd, cmd};
 use holdfast_client::{
-    Applied, Error, Exchange, Fields, Hook, NewEvent, PushedRequest, Session, SessionConfig, Sessions, StateStore,
-    Store, Swap,
+    Applied, Error, Exchange, Fields, Hook, NewEvent, PushedRequest, Session, SessionConfig, Sessions, StateStore, Swap,
 };
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-use crate::places::{Place, everywhere};
+use crate::places::{Place, everywhere, on_holdfast};
 use crate::proxy::{Proxy, Way};
-
-/// The sessions of a place, unless it has none, which must say so.
-async fn sessions_of(place: &Place) -> Option<Sessions> {
-    let store = place.store().await;
-    let sessions = store.sessions();
-    if store.is_holdfast() {
-        return Some(sessions);
-    }
-    let refused = sessions.open(&SessionConfig::default()).await.map(drop).unwrap_err();
-    assert!(matches!(refused, Error::NeedsHoldfast("session.call")), "{refused}");
-    None
-}
 
 async fn opened(sessions: &Sessions) -> Session {
     sessions.open(&SessionConfig::default()).await.unwrap()
@@ -49,8 +36,8 @@ async fn eventually(mut condition: impl AsyncFnMut() -> bool) {
 
 #[test]
 fn requests_are_numbered_and_their_replies_dropped() {
-    everywhere(async |place| {
-        let Some(sessions) = sessions_of(place).await else { return };
+    on_holdfast(async |_, store| {
+        let sessions = store.sessions();
         let capabilities = vec![("kind".to_owned(), "worker".to_owned())];
         let session = sessions.open(&SessionConfig { capabilities, ..SessionConfig::default() }).await.unwrap();
         assert!(session.id().starts_with(b"session:"));
@@ -81,8 +68,8 @@ fn requests_are_numbered_and_their_replies_dropped() {
 
 #[test]
 fn errors_are_replies_too() {
-    everywhere(async |place| {
-        let Some(sessions) = sessions_of(place).await else { return };
+    on_holdfast(async |_, store| {
+        let sessions = store.sessions();
         let session = opened(&sessions).await;
         session.call::<i64>(&Cmd::hset("h", "f", 1)).await.unwrap();
         let wrong = session.prepare(&Cmd::incr("h", 1));
@@ -97,8 +84,7 @@ fn errors_are_replies_too() {
 
 #[test]
 fn a_lost_answer_is_asked_for_again() {
-    everywhere(async |place| {
-        let Some(_) = sessions_of(place).await else { return };
+    on_holdfast(async |place, _| {
         let proxy = Proxy::start(place.address(), None).await;
         let store = place.store_at(proxy.address).await;
         let session = opened(&store.sessions()).await;
@@ -131,8 +117,8 @@ fn a_connection_that_ends_in_the_middle_of_a_reply_is_no_answer() {
 
 #[test]
 fn a_request_without_an_answer_can_be_called_again() {
-    everywhere(async |place| {
-        let Some(sessions) = sessions_of(place).await else { return };
+    on_holdfast(async |place, store| {
+        let sessions = store.sessions();
         let proxy = Proxy::start(place.address(), None).await;
         let config = SessionConfig { retry_for: Duration::from_millis(100), ..SessionConfig::default() };
         let session = through(place, &proxy).await.open(&config).await.unwrap();
@@ -160,8 +146,7 @@ fn a_request_without_an_answer_can_be_called_again() {
 
 #[test]
 fn a_request_goes_another_way_when_its_connection_has_silently_died() {
-    everywhere(async |place| {
-        let Some(_) = sessions_of(place).await else { return };
+    on_holdfast(async |place, _| {
         let proxy = Proxy::start(place.address(), None).await;
         let store = place.hasty_store_at(proxy.address, Duration::from_millis(500)).await;
         let session = opened(&store.sessions()).await;
@@ -175,8 +160,8 @@ fn a_request_goes_another_way_when_its_connection_has_silently_died() {
 
 #[test]
 fn a_call_that_is_dropped_holds_no_replies_back() {
-    everywhere(async |place| {
-        let Some(sessions) = sessions_of(place).await else { return };
+    on_holdfast(async |place, store| {
+        let sessions = store.sessions();
         let proxy = Proxy::start(place.address(), None).await;
         let session = opened(&through(place, &proxy).await).await;
         // A store connects once to see whether there is a server.
@@ -205,8 +190,8 @@ async fn insist(session: &Session) {
 
 #[test]
 fn a_session_that_is_gone_is_an_error_that_says_so() {
-    everywhere(async |place| {
-        let Some(sessions) = sessions_of(place).await else { return };
+    on_holdfast(async |place, store| {
+        let sessions = store.sessions();
         let session = opened(&sessions).await;
         sessions.close(session.id()).await.unwrap();
         let lost = |error: Error| match error {
@@ -256,8 +241,8 @@ fn a_session_that_is_gone_is_an_error_that_says_so() {
 
 #[test]
 fn what_another_session_is_missing_is_no_loss_of_this_one() {
-    everywhere(async |place| {
-        let Some(sessions) = sessions_of(place).await else { return };
+    on_holdfast(async |_, store| {
+        let sessions = store.sessions();
         let (session, other) = (opened(&sessions).await, opened(&sessions).await);
         assert_eq!(session.push(other.id(), "work").await.unwrap(), 1);
         assert!(matches!(session.push("session:none", "work").await, Err(Error::NoSession(_))));
@@ -269,8 +254,8 @@ fn what_another_session_is_missing_is_no_loss_of_this_one() {
 
 #[test]
 fn a_session_is_kept_alive_while_it_asks_nothing() {
-    everywhere(async |place| {
-        let Some(sessions) = sessions_of(place).await else { return };
+    on_holdfast(async |_, store| {
+        let sessions = store.sessions();
         let config = SessionConfig { ttl: Duration::from_millis(600), ..SessionConfig::default() };
         let (session, dropped) = (sessions.open(&config).await.unwrap(), sessions.open(&config).await.unwrap());
         let dropped_id = dropped.id().to_vec();
@@ -283,8 +268,8 @@ fn a_session_is_kept_alive_while_it_asks_nothing() {
 
 #[test]
 fn a_program_goes_on_with_its_session_after_a_crash_of_its_own() {
-    everywhere(async |place| {
-        let Some(sessions) = sessions_of(place).await else { return };
+    on_holdfast(async |place, store| {
+        let sessions = store.sessions();
         let session = opened(&sessions).await;
         incr(&session, "n").await.unwrap();
         let (id, next) = (session.id().to_vec(), session.next_request_id());
@@ -319,8 +304,8 @@ async fn has_pending(sessions: &Sessions, session: &Session, count: u64) -> bool
 
 #[test]
 fn pushed_requests_are_served_in_order_and_acknowledged() {
-    everywhere(async |place| {
-        let Some(sessions) = sessions_of(place).await else { return };
+    on_holdfast(async |_, store| {
+        let sessions = store.sessions();
         let session = opened(&sessions).await;
         for n in 1..=3 {
             assert_eq!(sessions.push(session.id(), n).await.unwrap(), n);
@@ -343,8 +328,8 @@ fn pushed_requests_are_served_in_order_and_acknowledged() {
 
 #[test]
 fn a_request_whose_handler_fails_comes_again() {
-    everywhere(async |place| {
-        let Some(sessions) = sessions_of(place).await else { return };
+    on_holdfast(async |_, store| {
+        let sessions = store.sessions();
         let session = opened(&sessions).await;
         for n in 1..=2 {
             sessions.push(session.id(), n).await.unwrap();
@@ -361,8 +346,8 @@ fn a_request_whose_handler_fails_comes_again() {
 
 #[test]
 fn requests_are_served_once_over_lost_connections() {
-    everywhere(async |place| {
-        let Some(sessions) = sessions_of(place).await else { return };
+    on_holdfast(async |place, store| {
+        let sessions = store.sessions();
         let proxy = Proxy::start(place.address(), None).await;
         let (session, pusher) = (opened(&through(place, &proxy).await).await, opened(&sessions).await);
         let (seen, serving) = serve(&session);
@@ -384,8 +369,8 @@ fn requests_are_served_once_over_lost_connections() {
 
 #[test]
 fn requests_that_were_not_acknowledged_are_found() {
-    everywhere(async |place| {
-        let Some(sessions) = sessions_of(place).await else { return };
+    on_holdfast(async |_, store| {
+        let sessions = store.sessions();
         let (one, other) = (opened(&sessions).await, opened(&sessions).await);
         sessions.push(one.id(), "a").await.unwrap();
         sessions.push(other.id(), "b").await.unwrap();
@@ -404,9 +389,8 @@ fn requests_that_were_not_acknowledged_are_found() {
 
 #[test]
 fn hooks() {
-    everywhere(async |place| {
-        let Some(sessions) = sessions_of(place).await else { return };
-        let store: Store = place.store().await;
+    on_holdfast(async |_, store| {
+        let sessions = store.sessions();
         let library = "#!lua name=hooks\nredis.register_function('expired', function(keys, args) redis.call('SET', 'expired', keys[1]) end)";
         let mut connection = store.connection().unwrap();
         let load = cmd("FUNCTION").arg("LOAD").arg("REPLACE").arg(library).exec_async(&mut connection).await;
@@ -426,8 +410,8 @@ fn hooks() {
 
 #[test]
 fn a_request_is_prepared_again_after_a_crash_of_the_program() {
-    everywhere(async |place| {
-        let Some(sessions) = sessions_of(place).await else { return };
+    on_holdfast(async |_, store| {
+        let sessions = store.sessions();
         let session = opened(&sessions).await;
         let request = session.prepare(&Cmd::incr("n", 1));
         let stored = (session.id().to_vec(), request.id()); // before it is sent
@@ -458,8 +442,7 @@ fn a_request_is_prepared_again_after_a_crash_of_the_program() {
 
 #[test]
 fn typed_calls_run_once_over_lost_answers() {
-    everywhere(async |place| {
-        let Some(_) = sessions_of(place).await else { return };
+    on_holdfast(async |place, _| {
         let proxy = Proxy::start(place.address(), None).await;
         let store = place.store_at(proxy.address).await;
         let session = opened(&store.sessions()).await;

@@ -7,20 +7,7 @@ use holdfast_client::redis::{AsyncCommands, Cmd, cmd};
 use holdfast_client::{Applied, Error, Exchange, Fields, NewEvent, StateStore, Store, Swap};
 use tokio::task::JoinSet;
 
-use crate::places::{Place, everywhere};
-
-/// A store that has transactions, unless the place has none, which must say so.
-async fn store_with_transactions(place: &Place) -> Option<Store> {
-    let store = place.store().await;
-    if store.is_holdfast() {
-        return Some(store);
-    }
-    let refused = store.transaction(1, async |_| Ok::<_, Error>(())).await.unwrap_err();
-    assert!(matches!(refused, Error::NeedsHoldfast("txn.begin")), "{refused}");
-    let refused = store.read_transaction(async |_| Ok::<_, Error>(())).await.unwrap_err();
-    assert!(matches!(refused, Error::NeedsHoldfast("txn.begin")), "{refused}");
-    None
-}
+use crate::places::on_holdfast;
 
 async fn number(store: &Store, key: &str) -> Option<i64> {
     store.connection().unwrap().get(key).await.unwrap()
@@ -28,8 +15,7 @@ async fn number(store: &Store, key: &str) -> Option<i64> {
 
 #[test]
 fn a_transaction_reads_what_it_writes_and_nobody_else_does_before_its_end() {
-    everywhere(async |place| {
-        let Some(store) = store_with_transactions(place).await else { return };
+    on_holdfast(async |_, store| {
         let outside = &store;
         let seen = store
             .transaction(1, |mut txn| async move {
@@ -59,8 +45,7 @@ fn an_error_rolls_back() {
             Mine::Store(error)
         }
     }
-    everywhere(async |place| {
-        let Some(store) = store_with_transactions(place).await else { return };
+    on_holdfast(async |_, store| {
         let mut runs = 0;
         let ended = store
             .transaction(5, |txn| {
@@ -89,8 +74,7 @@ fn an_error_rolls_back() {
 
 #[test]
 fn a_conflict_is_tried_again_and_not_for_ever() {
-    everywhere(async |place| {
-        let Some(store) = store_with_transactions(place).await else { return };
+    on_holdfast(async |_, store| {
         let (mut runs, outside) = (0, &store);
         let sum = store
             .transaction(3, |mut txn| {
@@ -127,8 +111,7 @@ fn a_conflict_is_tried_again_and_not_for_ever() {
 
 #[test]
 fn one_that_is_dropped_leaves_nothing() {
-    everywhere(async |place| {
-        let Some(store) = store_with_transactions(place).await else { return };
+    on_holdfast(async |_, store| {
         let endless = store.transaction(1, |mut txn| async move {
             let _: () = txn.set("a", 1).await?;
             std::future::pending::<()>().await;
@@ -143,8 +126,7 @@ fn one_that_is_dropped_leaves_nothing() {
 
 #[test]
 fn nothing_is_sent_behind_its_end() {
-    everywhere(async |place| {
-        let Some(store) = store_with_transactions(place).await else { return };
+    on_holdfast(async |_, store| {
         let kept = store.transaction(1, async |txn| Ok::<_, Error>(txn)).await.unwrap();
         let refused = kept.ask::<()>(cmd("SET").arg("a").arg(1)).await.unwrap_err();
         assert!(refused.to_string().contains("the transaction has ended"), "{refused}");
@@ -154,8 +136,7 @@ fn nothing_is_sent_behind_its_end() {
 
 #[test]
 fn transfers_keep_the_sum() {
-    everywhere(async |place| {
-        let Some(store) = store_with_transactions(place).await else { return };
+    on_holdfast(async |_, store| {
         const ACCOUNTS: usize = 4;
         let mut tasks = JoinSet::new();
         for task in 0..8_usize {
@@ -192,8 +173,7 @@ fn transfers_keep_the_sum() {
 
 #[test]
 fn records_cells_and_runs_are_part_of_it() {
-    everywhere(async |place| {
-        let Some(store) = store_with_transactions(place).await else { return };
+    on_holdfast(async |_, store| {
         let outside = &store;
         let kept = store
             .transaction(1, |txn| async move {
@@ -238,8 +218,7 @@ fn records_cells_and_runs_are_part_of_it() {
 
 #[test]
 fn one_that_is_dropped_is_rolled_back_even_if_a_cell_of_it_is_held() {
-    everywhere(async |place| {
-        let Some(store) = store_with_transactions(place).await else { return };
+    on_holdfast(async |_, store| {
         let (sender, mut cells) = tokio::sync::mpsc::unbounded_channel();
         let endless = store.transaction(1, |txn| {
             let sender = sender.clone();
@@ -280,8 +259,7 @@ async fn has_read_transactions(store: &Store) -> bool {
 
 #[test]
 fn a_reader_sees_one_instant_beside_writers() {
-    everywhere(async |place| {
-        let Some(store) = store_with_transactions(place).await else { return };
+    on_holdfast(async |_, store| {
         if !has_read_transactions(&store).await {
             return;
         }
@@ -307,7 +285,7 @@ fn a_reader_sees_one_instant_beside_writers() {
                 }
             });
         }
-        for _ in 0..200 {
+        for _ in 0..60 {
             let sum = store.read_transaction(|txn| async move {
                 let mut sum = 0;
                 for cell in 0..CELLS {

@@ -1,9 +1,9 @@
 //! Rates and time: a clock that is set, a rate that is changed, and time that stands still while a script runs. When clients
 //! that wait because of limits are served, and what groups leave behind.
 
-use super::Peer;
+use super::waits::timer;
+use crate::common::peer::Peer;
 use crate::common::place::Place;
-use std::task::Waker;
 
 const HOUR_MS: u64 = 3_600_000;
 const CLAIM: &str = "CLAIM 1 due SET 1 state running KEYS";
@@ -14,7 +14,7 @@ const SCOPES: [(&str, &str); 4] =
 
 fn place(groups: &str) -> Place {
     let place = Place::new(8, 1, &[]);
-    let mut peer = Peer::new(&place);
+    let mut peer = Peer::new(&place, 0);
     peer.say(&format!("IDX.CREATE due PREFIX 1 job: FIELD at ONLY state 1 pending{groups}"));
     for number in 0..100 {
         peer.say(&format!("HSET job:{number} at {number} state pending tenant a"));
@@ -23,8 +23,7 @@ fn place(groups: &str) -> Place {
 }
 
 fn takes(place: &Place, line: &str) -> usize {
-    let reply = Peer::new(place).ask(line).expect("it does not wait");
-    String::from_utf8_lossy(&reply).matches("job:").count()
+    Peer::new(place, 0).ask(line).matches("job:").count()
 }
 
 /// How many milliseconds it takes until there are so many takes, in steps of ten.
@@ -45,7 +44,7 @@ fn waits_for(place: &Place, count: usize) -> u64 {
 fn a_rate_that_is_raised_is_not_in_the_way_for_longer_than_it_takes_itself() {
     for (groups, scope) in SCOPES {
         let place = place(groups);
-        let mut peer = Peer::new(&place);
+        let mut peer = Peer::new(&place, 0);
         peer.say(&format!("IDX.LIMIT due {scope} RATE 1 {HOUR_MS} BURST 3"));
         assert_eq!([(); 5].map(|()| takes(&place, CLAIM)), [1, 1, 1, 0, 0], "{scope}");
         peer.say(&format!("IDX.LIMIT due {scope} RATE 10 1000 BURST 2"));
@@ -58,7 +57,7 @@ fn a_rate_that_is_raised_is_not_in_the_way_for_longer_than_it_takes_itself() {
 fn a_clock_that_is_set_back_costs_no_more_than_a_burst() {
     for (groups, scope) in SCOPES {
         let place = place(groups);
-        let mut peer = Peer::new(&place);
+        let mut peer = Peer::new(&place, 0);
         peer.say(&format!("IDX.LIMIT due {scope} RATE 10 1000 BURST 2"));
         assert_eq!([(); 4].map(|()| takes(&place, CLAIM)), [1, 1, 0, 0], "{scope}");
         place.step_ms(-(HOUR_MS as i64));
@@ -72,12 +71,12 @@ fn a_clock_that_is_set_back_costs_no_more_than_a_burst() {
 fn takes_of_a_long_script_count_from_when_they_are_made() {
     for (groups, scope) in SCOPES {
         let place = place(groups);
-        let mut peer = Peer::new(&place);
+        let mut peer = Peer::new(&place, 0);
         peer.say(&format!("IDX.LIMIT due {scope} RATE 1 2000"));
         let claim = CLAIM.split(' ').map(|word| format!("'{word}'")).collect::<Vec<_>>().join(",");
         place.set_unix_look_ms(3_000);
         let script = format!("EVAL return{{redis.call('TIME')[1],redis.call({claim})}} 0");
-        let reply = Peer::new(&place).say(&script);
+        let reply = Peer::new(&place, 0).say(&script);
         place.set_unix_look_ms(0);
         assert_eq!(reply.matches("job:").count(), 1, "{scope}: {reply}");
         let began_ms = reply.lines().nth(2).and_then(|second| second.parse::<i64>().ok()).expect("a time") * 1000;
@@ -101,26 +100,15 @@ fn pass_until_served(place: &Place, waiting: &mut Peer<'_>) -> (u64, usize) {
     (waited_ms, served)
 }
 
-/// What the server's timer does, if it is set for a time up to now. Returns how often it did.
-fn timer(place: &Place) -> usize {
-    let is_due = engine::next_due_record(&place.engine, Waker::noop()).is_some_and(|due_ms| due_ms <= place.now_ms());
-    if is_due {
-        let mut peer = Peer::new(place);
-        place.engine.begin(&mut peer.worker);
-        engine::serve_due_records(&place.engine, &mut peer.worker);
-    }
-    usize::from(is_due)
-}
-
 #[test]
 fn clients_that_wait_for_a_rate_are_served_in_time_and_not_searched_for_all_the_time() {
     for (groups, scope) in SCOPES {
         let place = place(groups);
-        Peer::new(&place).say(&format!("IDX.LIMIT due {scope} RATE 1 1000"));
+        Peer::new(&place, 0).say(&format!("IDX.LIMIT due {scope} RATE 1 1000"));
         assert_eq!(takes(&place, CLAIM), 1);
-        let mut waiting = [(); 3].map(|()| Peer::new(&place));
+        let mut waiting = [(); 3].map(|()| Peer::new(&place, 0));
         for peer in &mut waiting {
-            assert_eq!(peer.ask(&format!("{CLAIM} BLOCK 0")), None, "{scope}: it waits");
+            peer.wait(&format!("{CLAIM} BLOCK 0"));
         }
         for peer in &mut waiting {
             let (waited_ms, served) = pass_until_served(&place, peer);
@@ -134,10 +122,10 @@ fn clients_that_wait_for_a_rate_are_served_in_time_and_not_searched_for_all_the_
 fn clients_that_wait_for_the_end_of_a_pause_cost_nothing_until_then() {
     for (groups, scope) in SCOPES {
         let place = place(groups);
-        let mut peer = Peer::new(&place);
+        let mut peer = Peer::new(&place, 0);
         peer.say(&format!("IDX.LIMIT due {scope} PAUSE yes RATE 1 10"));
-        let mut waiting = Peer::new(&place);
-        assert_eq!(waiting.ask(&format!("{CLAIM} BLOCK 0")), None, "{scope}: it waits");
+        let mut waiting = Peer::new(&place, 0);
+        waiting.wait(&format!("{CLAIM} BLOCK 0"));
         let mut served = 0;
         for _ in 0..500 {
             place.pass_ms(10);
@@ -153,7 +141,7 @@ fn clients_that_wait_for_the_end_of_a_pause_cost_nothing_until_then() {
 #[test]
 fn groups_that_are_gone_leave_no_bytes_behind() {
     let place = Place::new(8, 1, &[]);
-    let mut peer = Peer::new(&place);
+    let mut peer = Peer::new(&place, 0);
     peer.say("IDX.CREATE due PREFIX 1 job: FIELD at GROUP tenant HELD state 1 running");
     peer.say("IDX.LIMIT due EACH RATE 1 50 HELD 1");
     peer.say("HSET job:first at 0 state pending tenant first");

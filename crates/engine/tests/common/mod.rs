@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test uses some of it")]
 
 pub(crate) mod host;
+pub(crate) mod peer;
 pub(crate) mod place;
 pub(crate) mod requests;
 pub(crate) mod state;

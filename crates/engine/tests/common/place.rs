@@ -9,7 +9,7 @@ use engine::persistence::{Report, SnapshotBusy, SnapshotReason};
 use engine::{Client, ClientHandle, Clock, Engine, Flow, Persistence, Settings, Worker};
 use keyspace::index::{Condition, Definition, HeldWhere};
 use resp::{OwnedRequest, Request};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// An engine, the time it is told, and what it has recorded.
@@ -28,6 +28,7 @@ impl Place {
     /// The same with settings that may be shared.
     pub(crate) fn with(shards: usize, workers: usize, settings: Arc<Settings>) -> Place {
         let clock = Arc::new(ToldClock {
+            stands: AtomicBool::new(false),
             unix_us: AtomicU64::new(1_763_172_000_000_000),
             unix_look_us: AtomicU64::new(0),
             passed_us: AtomicU64::new(1_763_172_000_000_000),
@@ -69,6 +70,11 @@ impl Place {
     /// From here on each look at the clock takes so long by that clock.
     pub(crate) fn set_unix_look_ms(&self, ms: u64) {
         self.clock.unix_look_us.store(ms * 1000, Relaxed);
+    }
+
+    /// From here on the clock says that time stands still, or no longer.
+    pub(crate) fn set_stands(&self, stands: bool) {
+        self.clock.stands.store(stands, Relaxed);
     }
 
     pub(crate) fn now_ms(&self) -> u64 {
@@ -284,6 +290,7 @@ impl Taken {
 }
 
 struct ToldClock {
+    stands: AtomicBool,
     unix_us: AtomicU64,
     /// How long a look at it takes by it.
     unix_look_us: AtomicU64,
@@ -302,5 +309,9 @@ impl Clock for ToldClock {
     fn monotonic_ns(&self) -> u64 {
         let look_ns = self.look_ns.load(Relaxed);
         self.passed_us.load(Relaxed) * 1000 + self.looked_ns.fetch_add(look_ns, Relaxed)
+    }
+
+    fn stands(&self) -> bool {
+        self.stands.load(Relaxed)
     }
 }

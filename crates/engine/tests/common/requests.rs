@@ -4,6 +4,7 @@
 use engine::command::{CommandRow, Flags, registry};
 use engine::execution::docs::{Argument, ArgumentKind};
 use fastrand::Rng;
+use std::collections::BTreeSet;
 
 pub(crate) struct Source {
     pub(crate) random: Rng,
@@ -20,48 +21,14 @@ pub(crate) struct Source {
     /// What the request is about, if commands of one group need a key of their own type.
     group: Option<&'static str>,
     /// Commands that half of the requests ask for.
-    pub(crate) wanted: Vec<&'static CommandRow>,
+    wanted: Vec<&'static CommandRow>,
 }
 
 /// Commands that leave little behind for others.
 const RARE: &[&str] = &["flushall", "flushdb", "swapdb"];
-const READS: &[&str] = &[
-    "get",
-    "mget",
-    "exists",
-    "strlen",
-    "pttl",
-    "hgetall",
-    "hget",
-    "hlen",
-    "hpttl",
-    "dump",
-    "getbit",
-    "zrange",
-    "zrank",
-    "zcount",
-    "zunion",
-    "geosearch",
-    "geopos",
-    "pfcount",
-    "sort_ro",
-    "smembers",
-    "sismember",
-    "sinter",
-    "sdiff",
-    "lrange",
-    "lindex",
-    "lpos",
-    "cell.getv",
-    "cell.mget",
-    "cell.history",
-    "run.events",
-    "run.snapshot",
-    "run.project",
-    "reg.get",
-    "reg.mget",
-    "xlen",
-];
+const READS: &str = "get mget exists strlen pttl hgetall hget hlen hpttl dump getbit zrange zrank zcount zunion geosearch geopos pfcount \
+                     sort_ro smembers sismember sinter sdiff lrange lindex lpos cell.getv cell.mget cell.history run.events \
+                     run.snapshot run.project reg.get reg.mget xlen";
 
 /// Commands that change something only after others, with those.
 const STEPS: &[(&str, &[&str])] = &[
@@ -149,7 +116,7 @@ impl Source {
                 return words(&format!("config set cell-max-versions {}", self.pick(&[0, 1, 2, 5, 128])));
             }
             7 => return self.call(),
-            3..=6 => registry().find(self.pick(READS).as_bytes()).expect("these are commands"),
+            3..=6 => self.read(),
             _ => self.pick(&writes),
         };
         if RARE.contains(&&*row.full_name) && self.random.u8(..12) > 0 {
@@ -191,12 +158,32 @@ impl Source {
         request
     }
 
+    /// Asks more often for the commands that have changed nothing so far: they were not tested. False when there are none.
+    pub(crate) fn want_missing(&mut self, recorded: &BTreeSet<String>) -> bool {
+        self.wanted = Source::writes().filter(|row| !recorded.contains(&*row.full_name)).collect();
+        !self.wanted.is_empty()
+    }
+
+    /// The full name of a request's command.
+    pub(crate) fn name_of(request: &[Vec<u8>]) -> String {
+        let name = match &request[0][..] {
+            b"function" | b"xgroup" => [&request[0][..], b"|", &request[1]].concat(),
+            name => name.to_vec(),
+        };
+        String::from_utf8_lossy(&name).into_owned()
+    }
+
     /// A request that changes nothing.
     pub(crate) fn read_request(&mut self) -> Vec<Vec<u8>> {
-        let row = registry().find(self.pick(READS).as_bytes()).expect("these are commands");
+        let row = self.read();
         let mut request = vec![row.full_name.clone().into_bytes()];
         self.several(row.command.docs.arguments, &mut request);
         request
+    }
+
+    fn read(&mut self) -> &'static CommandRow {
+        let name = self.pick(&READS.split_whitespace().collect::<Vec<_>>());
+        registry().find(name.as_bytes()).expect("these are commands")
     }
 
     /// Keeps what a later request can use.
@@ -300,14 +287,9 @@ impl Source {
             "xgroup|createconsumer" | "xgroup|delconsumer" => format!("{group} {consumer}"),
             "xack" => format!("{group} {id} {ms}-0 {ms}-1"),
             "xclaim" => {
-                let options = self.pick(&[
-                    "",
-                    "force",
-                    "justid",
-                    "idle 7 retrycount 9 force",
-                    "time 5 lastid 9-9",
-                    "force lastid 3",
-                ]);
+                let options =
+                    ["", "force", "justid", "idle 7 retrycount 9 force", "time 5 lastid 9-9", "force lastid 3"];
+                let options = self.pick(&options);
                 format!("{group} {consumer} {idle} {id} {ms}-0 {options}")
             }
             "xnack" => {
@@ -505,7 +487,8 @@ impl Source {
         }
     }
 
-    fn several(&mut self, arguments: &[Argument], out: &mut Vec<Vec<u8>>) {
+    /// Arguments as documented.
+    pub(crate) fn several(&mut self, arguments: &[Argument], out: &mut Vec<Vec<u8>>) {
         let mut count_at = None;
         for argument in arguments {
             if argument.optional && self.random.u8(..3) > 0 {
@@ -589,7 +572,7 @@ impl Source {
     }
 
     /// Most commands meet at a few keys; many more give the tables something to divide.
-    fn key(&mut self) -> Vec<u8> {
+    pub(crate) fn key(&mut self) -> Vec<u8> {
         if let Some(group) = self.group
             && self.random.bool()
         {
@@ -612,7 +595,7 @@ impl Source {
         }
     }
 
-    fn value(&mut self) -> Vec<u8> {
+    pub(crate) fn value(&mut self) -> Vec<u8> {
         match self.random.u8(..12) {
             0..=3 => self.pick(&["", "v", "value", "1.5", "007", "\0\r\n"]).into(),
             4 => self.random.i64(..).to_string().into_bytes(),

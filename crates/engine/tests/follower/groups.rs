@@ -1,6 +1,7 @@
 //! Groups, limits and rates on a follower: it tells what its leader tells, and keeps to the same limits once it is promoted.
 
 use crate::Follower;
+use crate::common::peer::tokens;
 use crate::common::place::{Asker, Place};
 use crate::common::seed;
 use crate::common::state::State;
@@ -171,24 +172,4 @@ fn groups(asker: &mut Asker<'_>) -> BTreeMap<String, Vec<String>> {
     });
     // Groups are kept for their rates and turns, too.
     told.filter(|(_, state)| state[1] != "0" || state[3] != "0").collect()
-}
-
-/// The values of a reply, whatever lists they are in.
-fn tokens(reply: &[u8]) -> Vec<String> {
-    let (mut tokens, mut rest) = (Vec::new(), reply);
-    while let Some(end) = rest.windows(2).position(|two| two == b"\r\n") {
-        let line = String::from_utf8_lossy(&rest[..end]).into_owned();
-        rest = &rest[end + 2..];
-        match line.split_at(1) {
-            ("$", "-1") => tokens.push("(nil)".to_owned()),
-            ("$", len) => {
-                let len: usize = len.parse().expect("a length");
-                tokens.push(String::from_utf8_lossy(&rest[..len]).into_owned());
-                rest = &rest[len + 2..];
-            }
-            ("*" | "%" | "~", _) => {}
-            (_, value) => tokens.push(value.to_owned()),
-        }
-    }
-    tokens
 }

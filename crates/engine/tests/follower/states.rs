@@ -1,9 +1,10 @@
 //! What a reply of a follower may show: a state between two batches, never an older one than before, and the number of
 //! the newest batch in it.
 
+use crate::common::peer::tokens;
 use crate::common::place::{Asker, Place};
 use crate::common::seed;
-use crate::{Follower, SetAtEnd, values};
+use crate::{Follower, SetAtEnd};
 use fastrand::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -13,7 +14,7 @@ use std::thread;
 const LEADERS: usize = 2;
 const READERS: usize = 2;
 /// Each reader has to see so many versions before the leaders stop.
-const VERSIONS: usize = 60;
+const VERSIONS: usize = 40;
 /// Accounts of each kind: strings, fields of hashes, scores of sorted sets.
 const EACH: usize = 3;
 const SUM: i64 = 9_000;
@@ -105,7 +106,7 @@ fn transfer(leader: &Place, index: usize, seed: u64, satisfied: &AtomicUsize, ba
                 asker.ask(&[b"eval".to_vec(), script.into_bytes(), b"0".to_vec()])
             }
         };
-        let version = values(&reply)[0].parse().expect("a version is a number");
+        let version = tokens(&reply)[0].parse().expect("a version is a number");
         batches.lock().expect("no thread panics with it").insert(version, asker.client.last_batch);
     }
 }
@@ -133,7 +134,7 @@ fn look(asker: &mut Asker<'_>, by_script: bool) -> Vec<i64> {
             asker.say("EXEC")
         }
     };
-    values(&reply).iter().map(|text| text.parse().unwrap_or_else(|_| panic!("{text} is no number"))).collect()
+    tokens(&reply).iter().map(|text| text.parse().unwrap_or_else(|_| panic!("{text} is no number"))).collect()
 }
 
 /// Reads until the follower has stopped. The versions that were seen, each with the batch that its reply depends on.

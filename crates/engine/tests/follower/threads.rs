@@ -9,6 +9,7 @@ use crate::histories::write;
 use engine::execution::replay::Replay;
 use fastrand::Rng;
 use keyspace::BadEffect;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
 
@@ -35,9 +36,9 @@ fn a_follower_with_threads_ends_with_the_state_of_its_leader() {
     for (leaders, follows) in [(1, 2), (8, 64), (64, 8), (2, 1)] {
         let leader = Place::new(leaders, 1, &[("hash-max-listpack-entries", "8")]);
         let place = Place::new(follows, 2, &[("hash-max-listpack-entries", "8")]);
-        write(&leader, 0, random.u64(..));
+        write(&leader, 0, random.u64(..), &BTreeSet::new());
         spread(&leader, &mut random);
-        write(&leader, 0, random.u64(..));
+        write(&leader, 0, random.u64(..), &BTreeSet::new());
         let apart = follow(&leader, &place, 300).expect("what was recorded can be applied");
         println!("{follows} shards: {apart} of {} batches on several threads", leader.kept.batches().len());
         assert_eq!(apart > 0, follows > 1, "rounds of the spread writes can be applied apart");
@@ -93,14 +94,14 @@ fn clients_see_whole_batches() {
         let mut writer = leader.asker(0);
         let accounts: String = (0..ACCOUNTS).map(|account| format!(" account:{account} 1000")).collect();
         writer.say(&format!("MSET{accounts}"));
-        for number in 0..6_000 {
+        for number in 0..4_000 {
             let (from, to) = (random.usize(..ACCOUNTS), random.usize(..ACCOUNTS));
             let sum = random.u32(1..100);
             writer.say("MULTI");
             writer.say(&format!("DECRBY account:{from} {sum}"));
             writer.say(&format!("INCRBY account:{to} {sum}"));
             writer.say("EXEC");
-            if renames && number % 700 == 0 {
+            if renames && number % 1_500 == 0 {
                 writer.say("MULTI");
                 writer.say(&format!("RENAME account:{from} spare"));
                 writer.say(&format!("RENAME spare account:{from}"));

@@ -7,8 +7,8 @@ use crate::common::state::State;
 use fastrand::Rng;
 use keyspace::index::{Definition, INDEXES_MAX};
 
-const RECORDS: usize = 4_000;
-const REQUESTS: usize = 30_000;
+const RECORDS: usize = 1_000;
+const REQUESTS: usize = 6_000;
 
 #[test]
 fn indexes_of_many_records_are_exact() {
@@ -70,7 +70,7 @@ fn indexes_of_many_records_are_exact() {
 /// So much that not all of it is made good while everything is locked.
 #[test]
 fn an_index_is_whole_after_much_has_been_written() {
-    const MANY: usize = 50_000;
+    const MANY: usize = 20_000;
     let place = Place::new(8, 1, &[]);
     let mut asker = place.asker(0);
     for number in 0..MANY {

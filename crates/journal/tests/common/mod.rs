@@ -88,12 +88,17 @@ pub(crate) fn stamp(shard: u32, sequence: Sequence) -> Stamp {
     Stamp { shard, end: shard + 1, sequence }
 }
 
-/// The seed in `HOLDFAST_TEST_SEED`, or each of the usual ones.
-pub(crate) fn seeds(usual: std::ops::Range<u64>) -> Vec<u64> {
-    match std::env::var("HOLDFAST_TEST_SEED") {
-        Ok(seed) => vec![seed.parse().expect("HOLDFAST_TEST_SEED is a number")],
-        Err(_) => usual.collect(),
+/// The seed in `HOLDFAST_TEST_SEED`, or new ones: as many as usual, or `HOLDFAST_TEST_ROUNDS`.
+pub(crate) fn seeds(usual: u64) -> Vec<u64> {
+    if let Some(seed) = number("HOLDFAST_TEST_SEED") {
+        return vec![seed];
     }
+    let first = fastrand::u64(..1 << 32);
+    (first..first + number("HOLDFAST_TEST_ROUNDS").unwrap_or(usual)).collect()
+}
+
+pub(crate) fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok().map(|number| number.parse().expect("it is a number"))
 }
 
 /// Says which seed it was when a random test fails.

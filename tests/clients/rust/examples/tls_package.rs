@@ -8,14 +8,14 @@ use std::{env, fs};
 #[tokio::main]
 async fn main() {
     let read = |name: &str| fs::read(env::var(name).expect("a path")).expect("a file");
-    let config = |shown| {
+    let config = |shown, authority| {
         let mut config = Config::new(format!("rediss://localhost:{}", env::var("TLS_PORT").expect("TLS_PORT")));
-        config.certificates = Some(TlsCertificates { client_tls: shown, root_cert: Some(read("TLS_CA")) });
+        config.certificates = Some(TlsCertificates { client_tls: shown, root_cert: Some(read(authority)) });
         config.response_timeout = Duration::from_secs(5);
         config
     };
-    let shown = ClientTlsConfig { client_cert: read("TLS_CERT"), client_key: read("TLS_KEY") };
-    let store = Store::connect_with(&config(Some(shown))).await.expect("connect");
+    let shown = || Some(ClientTlsConfig { client_cert: read("TLS_CERT"), client_key: read("TLS_KEY") });
+    let store = Store::connect_with(&config(shown(), "TLS_CA")).await.expect("connect");
     assert!(store.is_holdfast());
     let picture = "x".repeat(1_000_000);
     let fields = Fields::new().with("name", "Ada").with("picture", picture.as_str());
@@ -32,5 +32,9 @@ async fn main() {
     added.expect("add");
     job.expect("next").expect("a job").complete(&Fields::new()).await.expect("complete");
 
-    assert!(Store::connect_with(&config(None)).await.is_err(), "a client without a certificate got in");
+    // Without a certificate, and with an authority that has not signed the server's: the error says that it was the certificate.
+    for wrong in [config(None, "TLS_CA"), config(shown(), "TLS_CERT")] {
+        let error = Store::connect_with(&wrong).await.err().expect("a client without a good certificate is refused");
+        assert!(error.to_string().to_lowercase().contains("certificate"), "{error}");
+    }
 }

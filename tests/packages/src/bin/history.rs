@@ -66,8 +66,9 @@ struct Kept {
 
 #[tokio::main]
 async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
-    let url = std::env::args().nth(1).ok_or("the address of a server is missing")?;
-    let store = Store::connect(&url).await?;
+    let [url, protocol] = [1, 2].map(|number| std::env::args().nth(number));
+    let (url, protocol) = url.zip(protocol).ok_or("the address of a server or the protocol is missing")?;
+    let store = Store::connect(&format!("{url}/?protocol=resp{protocol}")).await?;
     let queue = Queue::new(&store, QueueConfig { attempts_max: Some(3), ..QueueConfig::new(["due"]) });
     let config = QueueConfig { lease: HOUR, attempts_max: Some(3), ..QueueConfig::new(["turns"]) };
     let grouped = Queue::new(&store, QueueConfig { group_by: Some("tenant".into()), ..config });

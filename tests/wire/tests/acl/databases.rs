@@ -3,7 +3,7 @@
 
 use wire::Reply;
 
-use crate::support::{Own, allowed, denied, eventually, ok};
+use crate::support::{Own, allowed, denied, ok};
 
 const DENIED: &str = "-NOPERM No permissions to access database";
 
@@ -55,8 +55,7 @@ fn rules_for_databases_are_shown_as_they_are() {
 
 #[test]
 fn a_command_runs_in_databases_that_its_user_has() {
-    let Some(mut own) = Own::start(&[]) else { return };
-    let mut bob = own.user("bob", "~* &* +@all db=0,1");
+    let Some((mut own, mut bob)) = Own::start_with_user("bob", "~* &* +@all db=0,1") else { return };
     ok(&mut bob, "SET a 1");
     ok(&mut bob, "SELECT 1");
     ok(&mut bob, "SELECT 0");
@@ -159,17 +158,12 @@ fn a_connection_in_a_database_that_it_has_not_reaches_no_data() {
 
 #[test]
 fn a_database_that_is_taken_away_is_gone_at_once() {
-    let Some(mut own) = Own::start(&[]) else { return };
-    let mut bob = own.user("bob", "~* &* +@all db=0,1");
+    let Some((mut own, mut bob)) = Own::start_with_user("bob", "~* &* +@all db=0,1") else { return };
     ok(&mut bob, "MULTI");
     assert_eq!(bob.run("SET a 1").to_string(), "+QUEUED");
-    let mut waiter = own.server.connect();
-    ok(&mut waiter, "AUTH bob pw");
-    waiter.queue_line("BLPOP list 0");
-    waiter.flush();
-    eventually("it waits", || own.admin.run("INFO clients").text().contains("blocked_clients:1"));
-    let mut writer = own.server.connect();
-    ok(&mut writer, "AUTH bob pw");
+    let mut waiter = own.login("bob");
+    own.wait_in(&mut waiter, "BLPOP list 0");
+    let mut writer = own.login("bob");
     ok(&mut writer, "TXN.BEGIN");
     ok(&mut writer, "SET b 1");
     ok(&mut own.admin, "ACL SETUSER bob db=1");

@@ -1,9 +1,9 @@
 //! Rights that could be had by a detour: hooks, other users on the same connection, files that are read as something
 //! else than what was written.
 
+use crate::process::{Dir, Holdfast};
 use crate::support::{Own, allowed, denied, eventually, ok};
-use std::fs;
-use wire::{Server, fresh_dir, quote};
+use wire::quote;
 
 fn library(name: &str, function: &str, body: &str) -> String {
     let code = format!("#!lua name={name}\nredis.register_function('{function}', function() {body} end)");
@@ -113,11 +113,9 @@ fn passwords_of_requests_that_are_refused_are_not_shown() {
 
 #[test]
 fn a_file_without_the_default_user_leaves_its_password() {
-    let Some(dir) = crate::support::can_start_holdfast().then(fresh_dir) else { return };
-    fs::create_dir_all(&dir).expect("cannot create a directory");
-    let file = dir.join("users.acl");
-    fs::write(&file, "user other on >p ~o:* +get\n").unwrap();
-    let server = Server::start(&dir, &["--aclfile", file.to_str().expect("a plain path")]);
+    let dir = Dir::fresh();
+    let file = dir.write("users.acl", "user other on >p ~o:* +get\n");
+    let Some(server) = Holdfast::start(&["--aclfile", &file]) else { return };
     let mut admin = server.connect();
     ok(&mut admin, "CONFIG SET requirepass pw");
     let mut stranger = server.connect();
@@ -131,8 +129,7 @@ fn a_file_without_the_default_user_leaves_its_password() {
 /// Whoever listens keeps listening when the user gets more rights, and with thousands of patterns too.
 #[test]
 fn more_rights_disturb_nobody() {
-    let Some(mut own) = Own::start(&[]) else { return };
-    let mut bob = own.user("bob", "~a +get +subscribe &news (~b +set)");
+    let Some((mut own, mut bob)) = Own::start_with_user("bob", "~a +get +subscribe &news (~b +set)") else { return };
     allowed(&mut bob, "SUBSCRIBE news");
     let patterns: Vec<String> = (0..4000).map(|number| format!("~k{number}:*")).collect();
     ok(&mut own.admin, &format!("ACL SETUSER bob {}", patterns.join(" ")));

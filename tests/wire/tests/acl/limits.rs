@@ -14,10 +14,8 @@ const MEMORY: &str =
 
 #[test]
 fn clients_are_limited_by_whichever_way_they_come() {
-    let Some(mut own) = Own::start(&[]) else { return };
-    let mut first = own.user("bob", "~* +@all limit:clients=2");
-    let mut second = own.server.connect();
-    ok(&mut second, "AUTH bob pw");
+    let Some((mut own, mut first)) = Own::start_with_user("bob", "~* +@all limit:clients=2") else { return };
+    let mut second = own.login("bob");
     let mut third = own.server.connect();
     assert_eq!(third.run("AUTH bob pw").to_string(), FULL);
     assert_eq!(third.run("HELLO 2 AUTH bob pw").to_string(), FULL);
@@ -57,8 +55,7 @@ fn clients_are_limited_by_whichever_way_they_come() {
 
 #[test]
 fn the_default_user_is_limited_when_a_connection_begins() {
-    let Some(mut own) = Own::start(&[]) else { return };
-    let mut bob = own.user("bob", "~* +@all");
+    let Some((mut own, mut bob)) = Own::start_with_user("bob", "~* +@all") else { return };
     ok(&mut own.admin, "ACL SETUSER default limit:clients=1");
     let mut refused = own.server.connect();
     assert_eq!(refused.read().to_string(), FULL);
@@ -146,10 +143,8 @@ fn clients_are_counted_exactly_whatever_they_do() {
 
 #[test]
 fn operations_beyond_the_limit_wait_and_nobody_else_does() {
-    let Some(mut own) = Own::start(&[]) else { return };
-    let mut bob = own.user("bob", "~* +@all limit:ops=1");
-    let mut other = own.server.connect();
-    ok(&mut other, "AUTH bob pw");
+    let Some((mut own, mut bob)) = Own::start_with_user("bob", "~* +@all limit:ops=1") else { return };
+    let mut other = own.login("bob");
     let mut carol = own.user("carol", "~* +@all limit:ops=1000000");
     run_into_debt(&mut bob);
     send_delayed(&mut own, &mut bob, "bob", "SET a 1");
@@ -171,8 +166,7 @@ fn operations_beyond_the_limit_wait_and_nobody_else_does() {
 
 #[test]
 fn operations_within_the_limit_go_on_at_its_pace() {
-    let Some(mut own) = Own::start(&[]) else { return };
-    let mut bob = own.user("bob", "~* +@all limit:ops=500");
+    let Some((mut own, mut bob)) = Own::start_with_user("bob", "~* +@all limit:ops=500") else { return };
     let lines: Vec<String> = (0..1500).map(|_| "INCR a".to_owned()).collect();
     let replies = bob.pipeline(&lines);
     assert!(replies.iter().zip(1..).all(|(reply, number)| reply.integer() == number), "in order, and all of them");
@@ -183,8 +177,7 @@ fn operations_within_the_limit_go_on_at_its_pace() {
 
 #[test]
 fn a_delayed_client_loses_nothing_that_it_has_sent() {
-    let Some(mut own) = Own::start(&[]) else { return };
-    let mut bob = own.user("bob", "~* +@all limit:ops=1");
+    let Some((mut own, mut bob)) = Own::start_with_user("bob", "~* +@all limit:ops=1") else { return };
     run_into_debt(&mut bob);
     send_delayed(&mut own, &mut bob, "bob", "RPUSH a 1");
     for number in 2..=100 {
@@ -193,8 +186,7 @@ fn a_delayed_client_loses_nothing_that_it_has_sent() {
     bob.flush();
     bob.close_sending();
     // Its end is not noticed before its requests.
-    let mut late = own.server.connect();
-    ok(&mut late, "AUTH bob pw");
+    let mut late = own.login("bob");
     send_delayed(&mut own, &mut late, "bob", "PING");
     assert_eq!(own.admin.run("LLEN a").integer(), 0);
     ok(&mut own.admin, "ACL SETUSER bob resetlimits");
@@ -207,8 +199,7 @@ fn a_delayed_client_loses_nothing_that_it_has_sent() {
 
 #[test]
 fn a_delayed_client_can_be_killed() {
-    let Some(mut own) = Own::start(&[]) else { return };
-    let mut bob = own.user("bob", "~* +@all limit:ops=1");
+    let Some((mut own, mut bob)) = Own::start_with_user("bob", "~* +@all limit:ops=1") else { return };
     let id = bob.run("CLIENT ID").integer();
     run_into_debt(&mut bob);
     send_delayed(&mut own, &mut bob, "bob", "SET a 1");
@@ -221,13 +212,9 @@ fn a_delayed_client_can_be_killed() {
 
 #[test]
 fn a_command_that_waits_is_served_whatever_its_user_owes() {
-    let Some(mut own) = Own::start(&[]) else { return };
-    let mut bob = own.user("bob", "~* +@all limit:ops=2");
-    let mut waiter = own.server.connect();
-    ok(&mut waiter, "AUTH bob pw");
-    waiter.queue_line("BLPOP list 0");
-    waiter.flush();
-    eventually("it waits", || own.admin.run("INFO clients").text().contains("blocked_clients:1"));
+    let Some((mut own, mut bob)) = Own::start_with_user("bob", "~* +@all limit:ops=2") else { return };
+    let mut waiter = own.login("bob");
+    own.wait_in(&mut waiter, "BLPOP list 0");
     run_into_debt(&mut bob);
     assert_eq!(own.admin.run("RPUSH list x").integer(), 1);
     assert_eq!(waiter.read().to_string(), "[\"list\", \"x\"]");
@@ -236,8 +223,7 @@ fn a_command_that_waits_is_served_whatever_its_user_owes() {
 
 #[test]
 fn bytes_received_are_limited() {
-    let Some(mut own) = Own::start(&[]) else { return };
-    let mut bob = own.user("bob", "~* +@all limit:in=1k");
+    let Some((mut own, mut bob)) = Own::start_with_user("bob", "~* +@all limit:in=1k") else { return };
     let value = vec![b'x'; 3_000_000];
     // One request that takes as much as fifty minutes may: it is read at that pace.
     let before = usage(&mut own.admin, "bob", "delayed");
@@ -256,16 +242,14 @@ fn bytes_received_are_limited() {
 
 #[test]
 fn bytes_sent_are_limited_messages_too() {
-    let Some(mut own) = Own::start(&[]) else { return };
-    let mut bob = own.user("bob", "~* &* +@all limit:out=100");
+    let Some((mut own, mut bob)) = Own::start_with_user("bob", "~* &* +@all limit:out=100") else { return };
     allowed(&mut own.admin, "SETRANGE a 500000 x");
     assert_eq!(bob.run("GET a").bytes().len(), 500_001, "what is owed is known afterwards");
     send_delayed(&mut own, &mut bob, "bob", "PING");
     ok(&mut own.admin, "ACL SETUSER bob limit:out=101");
     assert_eq!(bob.read().to_string(), "+PONG");
     // Messages are delivered, and what they take is owed.
-    let mut listener = own.server.connect();
-    ok(&mut listener, "AUTH bob pw");
+    let mut listener = own.login("bob");
     listener.run("SUBSCRIBE news");
     let message = "m".repeat(500_000);
     for _ in 0..3 {
@@ -280,8 +264,7 @@ fn bytes_sent_are_limited_messages_too() {
 
 #[test]
 fn a_long_reply_is_refused_unless_something_would_be_lost() {
-    let Some(mut own) = Own::start(&[]) else { return };
-    let mut bob = own.user("bob", "~* &* +@all limit:reply=2kb");
+    let Some((mut own, mut bob)) = Own::start_with_user("bob", "~* &* +@all limit:reply=2kb") else { return };
     for key in ["a", "b", "c", "d", "e"] {
         allowed(&mut own.admin, &format!("SETRANGE {key} 2500 x"));
     }
@@ -339,14 +322,10 @@ fn a_long_reply_is_refused_unless_something_would_be_lost() {
     allowed(&mut bob, "TXN.COMMIT");
     assert_eq!(own.admin.run("EXISTS e").integer(), 0);
     // And for what was waited for.
-    bob.queue_line("XREAD BLOCK 0 STREAMS stream $");
-    bob.flush();
-    eventually("it waits", || own.admin.run("INFO clients").text().contains("blocked_clients:1"));
+    own.wait_in(&mut bob, "XREAD BLOCK 0 STREAMS stream $");
     assert!(!own.admin.run_args(&["XADD", "stream", "*", "f", &"x".repeat(3000)]).is_error());
     assert_eq!(bob.read().to_string(), LONG);
-    bob.queue_line("BLPOP list 0");
-    bob.flush();
-    eventually("it waits", || own.admin.run("INFO clients").text().contains("blocked_clients:1"));
+    own.wait_in(&mut bob, "BLPOP list 0");
     assert_eq!(own.admin.run_args(&["RPUSH", "list", &"x".repeat(3000)]).integer(), 1);
     assert_eq!(bob.read().items()[1].bytes().len(), 3000, "it is in no list any more");
     // A change counts for the next request.
@@ -359,8 +338,7 @@ fn a_long_reply_is_refused_unless_something_would_be_lost() {
 
 #[test]
 fn a_long_reply_on_an_index_is_refused() {
-    let Some(mut own) = Own::start(&[]) else { return };
-    let mut bob = own.user("bob", "~* +@all limit:reply=2kb");
+    let Some((mut own, mut bob)) = Own::start_with_user("bob", "~* +@all limit:reply=2kb") else { return };
     ok(&mut own.admin, "IDX.CREATE idx PREFIX 1 job: FIELD at");
     let lines: Vec<String> = (0..3000).map(|number| format!("HSET job:{number} at {number}")).collect();
     own.admin.pipeline(&lines);
@@ -381,8 +359,7 @@ fn a_long_reply_on_an_index_is_refused() {
 /// What it tells is marked as sent: nobody would be told again.
 #[test]
 fn requests_that_are_sent_again_are_told_however_long_they_are() {
-    let Some(mut own) = Own::start(&[]) else { return };
-    let mut bob = own.user("bob", "~* &* +@all limit:reply=2kb");
+    let Some((mut own, mut bob)) = Own::start_with_user("bob", "~* &* +@all limit:reply=2kb") else { return };
     allowed(&mut own.admin, "SESSION.OPEN ID s TTL 600000");
     for _ in 0..3 {
         assert!(!own.admin.run_args(&["SESSION.PUSH", "s", &"x".repeat(1500)]).is_error());
@@ -392,10 +369,8 @@ fn requests_that_are_sent_again_are_told_however_long_they_are() {
 
 #[test]
 fn memory_of_transactions_is_limited_for_all_clients_of_a_user() {
-    let Some(mut own) = Own::start(&[]) else { return };
-    let mut bob = own.user("bob", "~* +@all limit:memory=1mb");
-    let mut other = own.server.connect();
-    ok(&mut other, "AUTH bob pw");
+    let Some((mut own, mut bob)) = Own::start_with_user("bob", "~* +@all limit:memory=1mb") else { return };
+    let mut other = own.login("bob");
     let (most, few) = ("x".repeat(700_000), "x".repeat(400_000));
     ok(&mut bob, "MULTI");
     assert_eq!(bob.run_args(&["SET", "a", &most]).to_string(), "+QUEUED");
@@ -424,10 +399,8 @@ fn memory_of_transactions_is_limited_for_all_clients_of_a_user() {
 
 #[test]
 fn memory_of_buffers_is_limited_by_closing_the_largest() {
-    let Some(mut own) = Own::start(&[]) else { return };
-    let mut small = own.user("bob", "~* &* +@all limit:memory=2mb");
-    let mut listener = own.server.connect();
-    ok(&mut listener, "AUTH bob pw");
+    let Some((mut own, mut small)) = Own::start_with_user("bob", "~* &* +@all limit:memory=2mb") else { return };
+    let mut listener = own.login("bob");
     listener.run("SUBSCRIBE news");
     let mut stranger = own.server.connect();
     stranger.run("SUBSCRIBE news");
@@ -448,8 +421,7 @@ fn memory_of_buffers_is_limited_by_closing_the_largest() {
 
 #[test]
 fn usage_counts_all_that_a_user_does() {
-    let Some(mut own) = Own::start(&[]) else { return };
-    let mut bob = own.user("bob", "~* +@all");
+    let Some((mut own, mut bob)) = Own::start_with_user("bob", "~* +@all") else { return };
     assert_eq!(usage(&mut own.admin, "bob", "ops"), 1, "AUTH");
     ok(&mut own.admin, "ACL RESETUSAGE");
     let ops = |own: &mut Own, expected| {
@@ -513,13 +485,11 @@ fn a_new_connection_does_not_escape_a_rate() {
 /// A connection that waits for its turn and is closed by its client keeps nobody out.
 #[test]
 fn a_delayed_connection_ends_with_its_client() {
-    let Some(mut own) = Own::start(&[]) else { return };
-    let mut bob = own.user("bob", "~* +@all limit:ops=1 limit:clients=6");
+    let Some((mut own, mut bob)) = Own::start_with_user("bob", "~* +@all limit:ops=1 limit:clients=6") else { return };
     run_into_debt(&mut bob);
     let mut delayed = Vec::new();
     for _ in 0..5 {
-        let mut connection = own.server.connect();
-        ok(&mut connection, "AUTH bob pw");
+        let connection = own.login("bob");
         delayed.push(connection);
     }
     for connection in &mut delayed {
@@ -534,13 +504,11 @@ fn a_delayed_connection_ends_with_its_client() {
 /// Otherwise one user could make another owe what it has not asked for.
 #[test]
 fn messages_are_redirected_to_connections_of_the_same_user() {
-    let Some(mut own) = Own::start(&[]) else { return };
-    let mut victim = own.user("victim", "~* +@all limit:out=1kb");
+    let Some((mut own, mut victim)) = Own::start_with_user("victim", "~* +@all limit:out=1kb") else { return };
     let id = victim.run("CLIENT ID").integer();
     let mut bob = own.user("bob", "~* +@all");
     let redirect = format!("CLIENT TRACKING ON REDIRECT {id} BCAST");
     assert_eq!(bob.run(&redirect).to_string(), "-ERR The client ID you want redirect to does not exist");
-    let mut second = own.server.connect();
-    ok(&mut second, "AUTH victim pw");
+    let mut second = own.login("victim");
     ok(&mut second, &redirect);
 }

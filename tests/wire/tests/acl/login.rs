@@ -91,8 +91,7 @@ fn requirepass_is_the_password_of_the_default_user() {
 
 #[test]
 fn what_is_refused_is_logged() {
-    let Some(mut own) = Own::start(&[]) else { return };
-    let mut bob = own.user("bob", "~a &x +@all -set");
+    let Some((mut own, mut bob)) = Own::start_with_user("bob", "~a &x +@all -set") else { return };
     for _ in 0..3 {
         denied(&mut bob, "SET a 1");
     }
@@ -169,8 +168,7 @@ fn guessing_is_slow_and_holds_up_nobody_else() {
         guesser.queue_line("HELLO 2 AUTH bob guess");
     }
     guesser.flush();
-    let mut other = own.server.connect();
-    ok(&mut other, "AUTH bob pw");
+    let mut other = own.login("bob");
     assert_eq!(other.run("PING").to_string(), "+PONG");
     assert_eq!(guesser.read().to_string(), WRONG);
     let waits = own.admin.run("INFO clients").text().contains("blocked_clients:1");

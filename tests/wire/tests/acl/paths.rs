@@ -2,12 +2,11 @@
 
 use wire::Reply;
 
-use crate::support::{Own, allowed, denied, eventually, ok};
+use crate::support::{Own, allowed, denied, ok};
 
 #[test]
 fn transactions_ask_when_a_command_is_queued_and_when_it_runs() {
-    let Some(mut own) = Own::start(&[]) else { return };
-    let mut bob = own.user("bob", "~a +@all");
+    let Some((mut own, mut bob)) = Own::start_with_user("bob", "~a +@all") else { return };
     ok(&mut bob, "MULTI");
     assert_eq!(bob.run("SET a 1").to_string(), "+QUEUED");
     denied(&mut bob, "SET b 1");
@@ -39,8 +38,7 @@ fn transactions_ask_when_a_command_is_queued_and_when_it_runs() {
 
 #[test]
 fn scripts_and_functions_have_the_rights_of_their_caller() {
-    let Some(mut own) = Own::start(&[]) else { return };
-    let mut bob = own.user("bob", "~a +@all -set -publish &x");
+    let Some((mut own, mut bob)) = Own::start_with_user("bob", "~a +@all -set -publish &x") else { return };
     for (script, why) in [
         ("return redis.call('SET','a','1')", "User bob has no permissions to run the 'set' command"),
         ("return redis.call('GET','b')", "No permissions to access a key"),
@@ -62,8 +60,7 @@ fn scripts_and_functions_have_the_rights_of_their_caller() {
 
 #[test]
 fn calls_in_sessions_ask_for_what_they_run() {
-    let Some(mut own) = Own::start(&[]) else { return };
-    let mut bob = own.user("bob", "~s:* ~a +@session +get");
+    let Some((mut own, mut bob)) = Own::start_with_user("bob", "~s:* ~a +@session +get") else { return };
     allowed(&mut bob, "SESSION.OPEN ID s:1");
     denied(&mut bob, "SESSION.CALL s:1 1 LOW 1 SET a 1");
     denied(&mut bob, "SESSION.CALL s:1 1 LOW 1 GET b");
@@ -187,9 +184,7 @@ fn a_client_that_waits_is_not_served_what_it_may_no_longer_have() {
         ("CELL.GETV cell AFTER 0 BLOCK 0", "CELL.SET cell secret"),
     ] {
         let mut bob = own.user("bob", "~* +@all");
-        bob.queue_line(wait);
-        bob.flush();
-        eventually("it waits", || own.admin.run("INFO clients").text().contains("blocked_clients:1"));
+        own.wait_in(&mut bob, wait);
         own.set("bob", "~* +ping");
         allowed(&mut own.admin, serve);
         let reply = bob.read().to_string();
@@ -204,9 +199,7 @@ fn a_client_that_waits_is_not_served_what_it_may_no_longer_have() {
     assert_eq!(own.admin.run("INFO stats").text().matches("acl_access_denied_cmd:6").count(), 1);
     // The command that waits is still allowed: the client may send it again.
     let mut bob = own.user("bob", "~* +@all");
-    bob.queue_line("BLPOP list 0");
-    bob.flush();
-    eventually("it waits", || own.admin.run("INFO clients").text().contains("blocked_clients:1"));
+    own.wait_in(&mut bob, "BLPOP list 0");
     own.set("bob", "~* +@list");
     assert!(bob.read().to_string().starts_with("-UNBLOCKED"));
 }

@@ -1,8 +1,9 @@
 //! Requests that are delayed because their user owes: what becomes of them when the user changes meanwhile, and by which ways
 //! a connection could come not to be delayed. A debt is so large that it is never paid back while a test runs.
 
-use wire::{Connection, Reply, Server};
+use wire::{Connection, Reply};
 
+use crate::process::Holdfast;
 use crate::support::{Own, allowed, eventually, ok, run_into_debt, send_delayed, usage};
 
 /// A server with a user who owes, and a connection of that user whose request is delayed.
@@ -72,8 +73,7 @@ fn a_delayed_request_is_checked_when_it_runs() {
 /// Commands of a script that are refused are operations as well: otherwise they would be free.
 #[test]
 fn refused_commands_of_scripts_are_counted() {
-    let Some(mut own) = Own::start(&[]) else { return };
-    let mut bob = own.user("bob", "~mine:* +@all -flushall");
+    let Some((mut own, mut bob)) = Own::start_with_user("bob", "~mine:* +@all -flushall") else { return };
     for call in ["'GET', 'other'", "'FLUSHALL'", "'NOSUCH'", "'GET'", "'SUBSCRIBE', 'a'"] {
         ok(&mut own.admin, "ACL RESETUSAGE bob");
         let script = format!("for i = 1, 100 do redis.pcall({call}) end return 1");
@@ -88,7 +88,7 @@ fn limits_hold_on_a_follower() {
     let Some(mut own) = Own::start(&[]) else { return };
     let dir = own.admin.run("CONFIG GET dir").items()[1].text().to_owned();
     allowed(&mut own.admin, "SETRANGE long 4000 x");
-    let follower = Server::start(&wire::fresh_dir(), &["--follow", &format!("file:{dir}")]);
+    let follower = Holdfast::start(&["--follow", &format!("file:{dir}")]).expect("the writer could be started");
     let mut writer = std::mem::replace(&mut own, Own { admin: follower.connect(), server: follower });
     eventually("it follows", || own.admin.run("STRLEN long").integer() == 4001);
     assert_eq!(writer.admin.run("ACL USERS").items().len(), 1);

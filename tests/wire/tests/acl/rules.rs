@@ -40,8 +40,7 @@ fn rules_are_shown_as_they_were_given() {
 /// As in Redis, a rule without a pattern is one with the empty pattern.
 #[test]
 fn rights_without_a_pattern_reach_the_key_without_a_name() {
-    let Some(mut own) = Own::start(&[]) else { return };
-    let mut bob = own.user("bob", "+@all %RW");
+    let Some((mut own, mut bob)) = Own::start_with_user("bob", "+@all %RW") else { return };
     assert_eq!(own.admin.run("ACL GETUSER bob").items()[7].text(), "~");
     denied(&mut bob, "SET x 5");
     allowed(&mut bob, "SET \"\" 5");

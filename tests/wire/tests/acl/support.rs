@@ -1,30 +1,48 @@
 //! A server of its own for a test, because users are the server's.
 
+use crate::process::Holdfast;
 pub(crate) use crate::process::can_start_holdfast;
-use wire::{Connection, Reply, Server, fresh_dir};
+use wire::{Connection, Reply};
 
 pub(crate) struct Own {
-    pub(crate) server: Server,
+    pub(crate) server: Holdfast,
     pub(crate) admin: Connection,
 }
 
 impl Own {
     /// `None` where there is no holdfast to start.
     pub(crate) fn start(args: &[&str]) -> Option<Own> {
-        if !can_start_holdfast() {
-            return None;
-        }
-        let server = Server::start(&fresh_dir(), args);
+        let server = Holdfast::start(args)?;
         let admin = server.connect();
         Some(Own { server, admin })
+    }
+
+    /// The same, with a user and a connection that is it.
+    pub(crate) fn start_with_user(name: &str, rules: &str) -> Option<(Own, Connection)> {
+        let mut own = Own::start(&[])?;
+        let user = own.user(name, rules);
+        Some((own, user))
     }
 
     /// Makes a user, and a connection that is it.
     pub(crate) fn user(&mut self, name: &str, rules: &str) -> Connection {
         self.set(name, rules);
+        self.login(name)
+    }
+
+    /// Another connection that is this user.
+    pub(crate) fn login(&self, name: &str) -> Connection {
         let mut connection = self.server.connect();
         ok(&mut connection, &format!("AUTH {name} pw"));
         connection
+    }
+
+    /// Sends a command, and waits until its client waits.
+    #[track_caller]
+    pub(crate) fn wait_in(&mut self, client: &mut Connection, command: &str) {
+        client.queue_line(command);
+        client.flush();
+        eventually("it waits", || self.admin.run("INFO clients").text().contains("blocked_clients:1"));
     }
 
     /// Sets the rules of a user, with the password `pw`.

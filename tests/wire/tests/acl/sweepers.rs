@@ -1,9 +1,8 @@
 //! Sweepers of the configuration that have a user: they may do what it may do at each sweep, and no more.
 
-use std::fs;
-
-use crate::support::{Own, can_start_holdfast, eventually, ok};
-use wire::{Connection, Server, fresh_dir};
+use crate::process::{Dir, Holdfast};
+use crate::support::{Own, eventually, ok};
+use wire::Connection;
 
 const CONFIG: &str = "
     [[index]]
@@ -24,14 +23,8 @@ const CONFIG: &str = "
 ";
 
 fn start() -> Option<Own> {
-    if !can_start_holdfast() {
-        return None;
-    }
-    let dir = fresh_dir();
-    fs::create_dir_all(&dir).expect("cannot create a directory");
-    let file = dir.join("holdfast.toml");
-    fs::write(&file, CONFIG).expect("cannot write the configuration");
-    let server = Server::start(&dir, &["--config", file.to_str().expect("a plain path")]);
+    let dir = Dir::fresh();
+    let server = Holdfast::start(&["--config", &dir.write("holdfast.toml", CONFIG)])?;
     let admin = server.connect();
     Some(Own { server, admin })
 }

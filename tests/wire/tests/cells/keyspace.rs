@@ -1,50 +1,26 @@
 //! Cells as keys: TYPE, DUMP, RENAME and their kin, notifications, transactions, scripts, limits of the counter.
 
-use crate::{check, start};
-use wire::check_events;
+use wire::own::{check, check_dump, check_own_events, payload, start};
 
+/// The binaries `types` and `replacing` have every command against every type.
 #[test]
 fn a_cell_is_a_key_of_its_own_type() {
     check(
         r#"
-        > CELL.SET a v
-        > CELL.SET a w
-        :1
-        :2
-        > TYPE a
-        +cell
-        > OBJECT ENCODING a
-        "cell"
-        > OBJECT REFCOUNT a
-        :1
-        > MEMORY USAGE a
-        :40..2000
-        > SCAN 0 TYPE cell COUNT 1000
-        ["0", ["a"]]
-        > KEYS *
-        ["a"]
-        > GET a
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > SET s x
-        +OK
-        > CELL.SET s v
-        ~-WRONGTYPE * wrong kind of value: the key's type is *
-        > SET a x
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > CELL.GET a
-        "w"
-        > DEL a
-        :1
-        > CELL.INIT a v
-        :1
-        > EXPIRE a 100
-        :1
-        > CELL.CAS a 1 w
-        :2
-        > TTL a
-        :99..100
-        > PERSIST a
-        :1
+        CELL.SET a v                => :1
+        CELL.SET a w                => :2
+        TYPE a                      => +cell
+        OBJECT ENCODING a           => "cell"
+        OBJECT REFCOUNT a           => :1
+        MEMORY USAGE a              => :40..2000
+        SCAN 0 TYPE cell COUNT 1000 => ["0", ["a"]]
+        KEYS *                      => ["a"]
+        DEL a                       => :1
+        CELL.INIT a v               => :1
+        EXPIRE a 100                => :1
+        CELL.CAS a 1 w              => :2
+        TTL a                       => :99..100
+        PERSIST a                   => :1
         "#,
     );
 }
@@ -53,34 +29,20 @@ fn a_cell_is_a_key_of_its_own_type() {
 fn versions_and_history_move_with_the_cell() {
     check(
         r#"
-        > CELL.SET a 1
-        > CELL.SET a 2
-        > CELL.SET a 3 EX 100
-        :1
-        :2
-        :3
-        > RENAME a b
-        +OK
-        > CELL.HISTORY b
-        [["3", :3, *], ["2", :2, *], ["1", :1, *]]
-        > TTL b
-        :99..100
-        > COPY b c
-        :1
-        > CELL.CAS c 3 4
-        :4
-        > CELL.HISTORY c LIMIT 2
-        [["4", :4, *], ["3", :3, *]]
-        > CELL.HISTORY b LIMIT 1
-        [["3", :3, *]]
-        > MOVE b 3
-        :1
-        > SELECT 3
-        +OK
-        > CELL.CAS b 3 x
-        :4
-        > TTL b
-        :99..100
+        CELL.SET a 1                => :1
+        CELL.SET a 2                => :2
+        CELL.SET a 3 EX 100         => :3
+        RENAME a b                  => +OK
+        CELL.HISTORY b              => [["3", :3, *], ["2", :2, *], ["1", :1, *]]
+        TTL b                       => :99..100
+        COPY b c                    => :1
+        CELL.CAS c 3 4              => :4
+        CELL.HISTORY c LIMIT 2      => [["4", :4, *], ["3", :3, *]]
+        CELL.HISTORY b LIMIT 1      => [["3", :3, *]]
+        MOVE b 3                    => :1
+        SELECT 3                    => +OK
+        CELL.CAS b 3 x              => :4
+        TTL b                       => :99..100
         "#,
     );
 }
@@ -94,22 +56,13 @@ fn a_dump_restores_everything() {
             let value = number.to_string().repeat(len).into_bytes();
             connection.run_args(&[b"CELL.SET", name.as_bytes(), &value]);
         }
-        let payload = connection.run_args(&["DUMP", name]).bytes().to_vec();
-        let expected = connection.run_args(&["CELL.HISTORY", name]);
-        connection.run("DEL copy");
-        let restored = connection.run_args(&[b"RESTORE" as &[u8], b"copy", b"0", &payload]);
-        assert_eq!(restored.to_string(), "+OK", "{name}");
-        assert_eq!(connection.run("CELL.HISTORY copy"), expected, "{name}");
-        assert_eq!(connection.run(&format!("CELL.CAS copy {writes} next")).integer(), writes + 1);
-        assert_eq!(connection.run_args(&["DUMP", name]).bytes(), payload);
+        check_dump(&mut connection, name, &[format!("CELL.HISTORY {name}")]);
+        let payload = connection.run_args(&["DUMP", name]);
         for refused in ["", "_strata/x"] {
-            let reply = connection.run_args(&[b"RESTORE", refused.as_bytes(), b"0", &payload]);
+            let reply = connection.run_args(&[b"RESTORE", refused.as_bytes(), b"0", payload.bytes()]);
             assert!(reply.to_string().starts_with("-ERR the name of a cell"), "{reply}");
         }
-        let mut damaged = payload.clone();
-        damaged[2] ^= 1;
-        let reply = connection.run_args(&[b"RESTORE", b"x" as &[u8], b"0", &damaged]);
-        assert_eq!(reply.to_string(), "-ERR DUMP payload version or checksum are wrong");
+        assert_eq!(connection.run(&format!("CELL.CAS {name} {writes} next")).integer(), writes + 1);
     }
 }
 
@@ -117,16 +70,6 @@ fn a_dump_restores_everything() {
 /// were made by hand.
 #[test]
 fn payloads_are_not_trusted() {
-    // type byte, tag of the type, image, version 10 of the format, and the checksum, which DEBUG has no command for: it is
-    // computed as Redis does.
-    let payload = |tag: u8, image: &[u8]| {
-        let mut bytes = vec![200, tag, image.len() as u8];
-        bytes.extend_from_slice(image);
-        bytes.extend_from_slice(&10u16.to_le_bytes());
-        let checksum = crc64(&bytes);
-        bytes.extend_from_slice(&checksum.to_le_bytes());
-        bytes
-    };
     let Some(session) = start() else { return };
     let mut connection = session.connect();
     let mut restore =
@@ -166,18 +109,9 @@ fn payloads_are_not_trusted() {
     assert_eq!(connection.run("CELL.SET a w").to_string(), refused);
 }
 
-/// Redis's checksum of a payload: CRC-64 of Jones, reflected, beginning with zero.
-fn crc64(bytes: &[u8]) -> u64 {
-    let step = |crc: u64| if crc & 1 == 1 { crc >> 1 ^ 0x95ac_9329_ac4b_c9b5 } else { crc >> 1 };
-    bytes.iter().fold(0, |crc, byte| (0..8).fold(crc ^ u64::from(*byte), |crc, _| step(crc)))
-}
-
 #[test]
 fn changes_are_told_and_nothing_else() {
-    if start().is_none() {
-        return;
-    }
-    check_events(
+    check_own_events(
         r#"
         CELL.INIT a v => new a, cell.init a
         CELL.INIT a v =>
@@ -199,36 +133,22 @@ fn changes_are_told_and_nothing_else() {
 fn cells_work_in_transactions_and_scripts() {
     check(
         r#"
-        > MULTI
-        > CELL.INIT a 1
-        > CELL.CAS a 1 2
-        > CELL.CAS a 1 3
-        > CELL.GETV a AFTER 2 BLOCK 0
-        > CELL.GETV a VERSION 1
-        > CELL.LIST
-        > EXEC
-        +OK
-        +QUEUED
-        +QUEUED
-        +QUEUED
-        +QUEUED
-        +QUEUED
-        +QUEUED
-        [:1, :2, (nil), (nil), ["1", :1, *], ["0", ["a"]]]
-        > EVAL "return redis.call('cell.cas', KEYS[1], 2, ARGV[1])" 1 a x
-        :3
-        > EVAL "return redis.call('cell.getv', KEYS[1], 'AFTER', 3, 'BLOCK', 0)" 1 a
-        (nil)
-        > EVAL "return redis.call('cell.getv', KEYS[1])[1]" 1 a
-        "x"
-        > WATCH a
-        +OK
+        MULTI                                        => +OK
+        CELL.INIT a 1                                => +QUEUED
+        CELL.CAS a 1 2                               => +QUEUED
+        CELL.CAS a 1 3                               => +QUEUED
+        CELL.GETV a AFTER 2 BLOCK 0                  => +QUEUED
+        CELL.GETV a VERSION 1                        => +QUEUED
+        CELL.LIST                                    => +QUEUED
+        EXEC                                         => [:1, :2, (nil), (nil), ["1", :1, *], ["0", ["a"]]]
+        EVAL "return redis.call('cell.cas', KEYS[1], 2, ARGV[1])" 1 a x => :3
+        EVAL "return redis.call('cell.getv', KEYS[1], 'AFTER', 3, 'BLOCK', 0)" 1 a => (nil)
+        EVAL "return redis.call('cell.getv', KEYS[1])[1]" 1 a => "x"
+        WATCH a                                      => +OK
         2> CELL.SET a y
         :4
-        > MULTI
-        +OK
-        > CELL.SET a z
-        +QUEUED
+        MULTI        => +OK
+        CELL.SET a z => +QUEUED
         > EXEC
         (nil array)
         "#,
@@ -239,14 +159,10 @@ fn cells_work_in_transactions_and_scripts() {
 fn a_tracking_client_learns_of_a_new_version() {
     check(
         r#"
-        > HELLO 3
-        *
-        > CLIENT TRACKING on
-        +OK
-        > CELL.SET a v
-        :1
-        > CELL.GETV a
-        ["v", :1, *]
+        HELLO 3            => *
+        CLIENT TRACKING on => +OK
+        CELL.SET a v       => :1
+        CELL.GETV a        => ["v", :1, *]
         2> CELL.SET a w
         :2
         1< push["invalidate", ["a"]]

@@ -4,29 +4,7 @@ mod commands;
 mod fork;
 mod history;
 mod keyspace;
-mod list;
 mod model;
 mod races;
 mod survival;
 mod waits;
-
-use wire::{Product, Session, skip};
-
-/// An empty server; `None`, and the test is skipped, where it is not a holdfast.
-#[track_caller]
-fn start() -> Option<Session> {
-    let session = Session::start();
-    if session.product() != Product::Holdfast {
-        skip("only Holdfast has cells");
-        return None;
-    }
-    Some(session)
-}
-
-/// Runs a transcript against such a server.
-#[track_caller]
-fn check(transcript: &str) {
-    if let Some(session) = start() {
-        session.check(transcript);
-    }
-}

@@ -1,7 +1,7 @@
 //! Random commands on a few cells, compared with a plain list of versions.
 
-use crate::start;
 use std::collections::BTreeMap;
+use wire::own::{start, steps};
 use wire::{Random, Reply};
 
 /// Versions of a cell that are kept: number, value, and the time that the server has told.
@@ -43,7 +43,7 @@ fn random_commands_agree_with_a_list_of_versions() {
     let Some(session) = start() else { return };
     let (mut connection, mut random) = (session.connect(), Random::from_env());
     let mut model = Model { limit: 128, ..Model::default() };
-    for step in 0..20_000 {
+    for step in 0..steps(5_000) {
         let name = random.below(6);
         let current = model.current(name);
         let value = format!("{step}-{}", "x".repeat(random.pick(&[0, 20, 20, 400, 5_000])));

@@ -1,36 +1,18 @@
 //! Many clients on one cell: of those with the same expected version exactly one succeeds.
 
-use crate::start;
 use std::collections::BTreeMap;
 use std::sync::Barrier;
-use std::thread;
-use wire::{Connection, Session};
+use wire::own::{at_once, start};
 
 const CLIENTS: usize = 6;
 
-/// Runs a task on several connections at once, each with its number, and returns what they made.
-fn at_once<T: Send>(session: &Session, task: impl Fn(Connection, usize) -> T + Sync) -> Vec<T> {
-    let connections: Vec<Connection> = (0..CLIENTS).map(|_| session.connect()).collect();
-    thread::scope(|scope| {
-        let tasks: Vec<_> = connections
-            .into_iter()
-            .enumerate()
-            .map(|(client, connection)| {
-                let task = &task;
-                scope.spawn(move || task(connection, client))
-            })
-            .collect();
-        tasks.into_iter().map(|task| task.join().expect("a client has failed")).collect()
-    })
-}
-
 #[test]
 fn of_racers_with_the_same_expected_version_exactly_one_wins() {
-    const ROUNDS: usize = 300;
+    const ROUNDS: usize = 100;
     let Some(session) = start() else { return };
     session.connect().run("CONFIG SET cell-max-versions 0");
     let barrier = Barrier::new(CLIENTS);
-    let won = at_once(&session, |mut connection, client| {
+    let won = at_once(&session, CLIENTS, |mut connection, client| {
         let mut won = Vec::new();
         for round in 0..ROUNDS {
             barrier.wait();
@@ -55,9 +37,9 @@ fn of_racers_with_the_same_expected_version_exactly_one_wins() {
 
 #[test]
 fn of_racers_that_create_exactly_one_wins() {
-    const CELLS: usize = 400;
+    const CELLS: usize = 200;
     let Some(session) = start() else { return };
-    let won = at_once(&session, |mut connection, client| {
+    let won = at_once(&session, CLIENTS, |mut connection, client| {
         let how = ["NONE", "0"][client % 2];
         let tries: Vec<String> = (0..CELLS).map(|cell| format!("CELL.CAS cell:{cell} {how} c{client}")).collect();
         let replies = connection.pipeline(&tries);
@@ -75,10 +57,10 @@ fn of_racers_that_create_exactly_one_wins() {
 /// A counter that every client increments with CAS loses no increment.
 #[test]
 fn a_counter_by_cas_loses_nothing() {
-    const EACH: usize = 200;
+    const EACH: usize = 50;
     let Some(session) = start() else { return };
     session.connect().run("CELL.INIT counter 0");
-    at_once(&session, |mut connection, _| {
+    at_once(&session, CLIENTS, |mut connection, _| {
         for _ in 0..EACH {
             loop {
                 let reply = connection.run("CELL.GETV counter");

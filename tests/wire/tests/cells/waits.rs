@@ -1,30 +1,20 @@
 //! CELL.GETV … AFTER v BLOCK ms: a watch on a cell.
 
-use crate::{check, start};
-use std::thread;
+use wire::own::check;
 
 #[test]
 fn what_is_newer_is_there_at_once() {
     check(
         r#"
-        > CELL.SET a v
-        > CELL.SET a w
-        :1
-        :2
-        > CELL.GETV a AFTER 1 BLOCK 0
-        ["w", :2, *]
-        > CELL.GETV a block 0 after 0
-        ["w", :2, *]
-        > CELL.GETV nosuch AFTER 1 BLOCK 0
-        (nil)
-        > CELL.GETV a AFTER 2 BLOCK 5
-        (nil)
-        > CELL.GETV nosuch AFTER 0 BLOCK 5
-        (nil)
-        > HELLO 3
-        *
-        > CELL.GETV a AFTER 2 BLOCK 5
-        _
+        CELL.SET a v                     => :1
+        CELL.SET a w                     => :2
+        CELL.GETV a AFTER 1 BLOCK 0      => ["w", :2, *]
+        CELL.GETV a block 0 after 0      => ["w", :2, *]
+        CELL.GETV nosuch AFTER 1 BLOCK 0 => (nil)
+        CELL.GETV a AFTER 2 BLOCK 5      => (nil)
+        CELL.GETV nosuch AFTER 0 BLOCK 5 => (nil)
+        HELLO 3                          => *
+        CELL.GETV a AFTER 2 BLOCK 5      => _
         # until blocked_clients:0
         "#,
     );
@@ -34,21 +24,17 @@ fn what_is_newer_is_there_at_once() {
 fn all_watchers_learn_of_a_newer_version() {
     check(
         r#"
-        > CELL.SET a v
-        :1
+        CELL.SET a v => :1
         2> CELL.GETV a AFTER 1 BLOCK 0
         3> CELL.GETV a AFTER 1 BLOCK 100000
         4> CELL.GETV a AFTER 2 BLOCK 0
         # until blocked_clients:3
-        > CELL.CAS a 1 w
-        :2
+        CELL.CAS a 1 w => :2
         2< ["w", :2, *]
         3< ["w", :2, *]
         # until blocked_clients:1
-        > CELL.CAS a 1 x
-        (nil)
-        > CELL.SET a x
-        :3
+        CELL.CAS a 1 x => (nil)
+        CELL.SET a x   => :3
         4< ["x", :3, *]
         # until blocked_clients:0
         "#,
@@ -61,23 +47,16 @@ fn a_missing_cell_is_waited_for() {
         r#"
         2> CELL.GETV a AFTER 0 BLOCK 0
         # until blocked_clients:1
-        > SET a string
-        +OK
-        > DEL a
-        :1
-        > CELL.INIT a v
-        :1
+        SET a string  => +OK
+        DEL a         => :1
+        CELL.INIT a v => :1
         2< ["v", :1, *]
-        > CELL.DEL a
-        :1
+        CELL.DEL a => :1
         2> CELL.GETV a AFTER 0 BLOCK 0
         # until blocked_clients:1
-        > CELL.SET other o
-        :1
-        > CELL.SET other p
-        :2
-        > RENAME other a
-        +OK
+        CELL.SET other o => :1
+        CELL.SET other p => :2
+        RENAME other a   => +OK
         2< ["p", :2, *]
         "#,
     );
@@ -100,10 +79,8 @@ fn a_cell_that_goes_ends_the_wait() {
     ] {
         check(&format!(
             r#"
-            > CELL.SET a v
-            :1
-            > CELL.SET a w
-            :2
+            CELL.SET a v => :1
+            CELL.SET a w => :2
             2> CELL.GETV a AFTER 2 BLOCK 0
             3> CELL.GETV a AFTER 7 BLOCK 0
             # until blocked_clients:2
@@ -121,17 +98,14 @@ fn a_cell_that_goes_ends_the_wait() {
 fn a_cell_that_expires_ends_the_wait() {
     check(
         r#"
-        > CELL.SET a v PX 30
-        :1
+        CELL.SET a v PX 30 => :1
         2> CELL.GETV a AFTER 1 BLOCK 0
         2< (nil)
         # until blocked_clients:0
-        > CELL.SET a v PX 100
-        :1
+        CELL.SET a v PX 100 => :1
         2> CELL.GETV a AFTER 1 BLOCK 0
         # until blocked_clients:1
-        > CELL.SET a w PERSIST
-        :2
+        CELL.SET a w PERSIST => :2
         2< ["w", :2, *]
         "#,
     );
@@ -142,80 +116,16 @@ fn a_cell_that_expires_ends_the_wait() {
 fn a_transaction_is_seen_at_its_end() {
     check(
         r#"
-        > CELL.SET a v
-        :1
+        CELL.SET a v => :1
         2> CELL.GETV a AFTER 1 BLOCK 0
         # until blocked_clients:1
-        > MULTI
-        > CELL.SET a 2
-        > CELL.SET a 3
-        > EXEC
-        +OK
-        +QUEUED
-        +QUEUED
-        [:2, :3]
+        MULTI        => +OK
+        CELL.SET a 2 => +QUEUED
+        CELL.SET a 3 => +QUEUED
+        EXEC         => [:2, :3]
         2< ["3", :3, *]
         "#,
     );
-}
-
-#[test]
-fn a_wait_can_be_ended_by_others() {
-    check(
-        r#"
-        > CELL.SET a v
-        :1
-        2> CLIENT ID
-        :1..
-        2> CLIENT SETNAME watcher
-        +OK
-        2> CELL.GETV a AFTER 1 BLOCK 20
-        2< (nil)
-        "#,
-    );
-    let Some(session) = start() else { return };
-    let (mut connection, mut watcher) = (session.connect(), session.connect());
-    connection.run("CELL.SET a v");
-    for (how, expected) in [("TIMEOUT", "(nil)"), ("ERROR", "-UNBLOCKED client unblocked via CLIENT UNBLOCK")] {
-        let id = watcher.run("CLIENT ID").integer();
-        watcher.queue_line("CELL.GETV a AFTER 1 BLOCK 0");
-        watcher.flush();
-        while connection.run(&format!("CLIENT UNBLOCK {id} {how}")).integer() == 0 {
-            thread::yield_now();
-        }
-        assert_eq!(watcher.read().to_string(), expected);
-    }
-}
-
-/// Watchers come and go, many of them at once; those that stay learn of the version, and none is left behind.
-#[test]
-fn many_watchers_and_some_that_leave() {
-    const WATCHERS: usize = 200;
-    let Some(session) = start() else { return };
-    let mut connection = session.connect();
-    connection.run("CELL.SET a v");
-    let mut watchers: Vec<_> = (0..WATCHERS).map(|_| session.connect()).collect();
-    for watcher in &mut watchers {
-        watcher.queue_line("CELL.GETV a AFTER 1 BLOCK 0");
-        watcher.flush();
-    }
-    let blocked = |connection: &mut wire::Connection, count: usize| {
-        let line = format!("blocked_clients:{count}\r");
-        while !connection.run("INFO clients").text().contains(&line) {
-            thread::yield_now();
-        }
-    };
-    blocked(&mut connection, WATCHERS);
-    let stay = watchers.split_off(WATCHERS / 2);
-    drop(watchers);
-    blocked(&mut connection, WATCHERS / 2);
-    assert_eq!(connection.run("CELL.SET a w").integer(), 2);
-    for mut watcher in stay {
-        let reply = watcher.read();
-        assert_eq!((reply.items()[0].text(), reply.items()[1].integer()), ("w", 2));
-    }
-    blocked(&mut connection, 0);
-    assert_eq!(connection.run("CELL.SET a x").integer(), 3);
 }
 
 #[test]
@@ -228,10 +138,8 @@ fn another_cell_in_its_place_ends_a_watch() {
     ] {
         check(&format!(
             "
-            > CELL.SET a old
-            > CELL.SET b new
-            :1
-            :1
+            CELL.SET a old => :1
+            CELL.SET b new => :1
             2> CELL.GETV a AFTER 1 BLOCK 0
             3> CELL.GETV a AFTER 9 BLOCK 0
             # until blocked_clients:2

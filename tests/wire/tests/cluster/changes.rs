@@ -14,9 +14,7 @@ const READ_ONLY: &str = "-READONLY You can't write against a read only replica."
 /// FAILOVER on the writer, and REPLICAOF NO ONE on the follower, in turns.
 #[test]
 fn a_writer_hands_over_and_its_clients_stay() {
-    let Some(nats) = Nats::start() else { return };
-    let mut writer = nats.writer(&[]);
-    let mut follower = nats.follower(&writer, &[]);
+    let Some((nats, mut writer, mut follower)) = Nats::with_pair() else { return };
     let mut blocked = writer.connect();
     let mut subscribed = writer.connect();
     for round in 0..4 {
@@ -72,9 +70,7 @@ fn a_writer_hands_over_and_its_clients_stay() {
 /// While load goes on: what was acknowledged is there, what was refused is not.
 #[test]
 fn nothing_acknowledged_is_lost_in_hand_overs_under_load() {
-    let Some(nats) = Nats::start() else { return };
-    let writer = nats.writer(&[]);
-    let follower = nats.follower(&writer, &[]);
+    let Some((_nats, writer, follower)) = Nats::with_pair() else { return };
     let mut acknowledged = 0;
     for round in 0..6 {
         let (from, to) = if round % 2 == 0 { (&writer, &follower) } else { (&follower, &writer) };
@@ -109,9 +105,7 @@ fn nothing_acknowledged_is_lost_in_hand_overs_under_load() {
 #[test]
 fn a_writer_that_stops_hands_over() {
     for by_signal in [false, true] {
-        let Some(nats) = Nats::start() else { return };
-        let mut writer = nats.writer(&[]);
-        let follower = nats.follower(&writer, &[]);
+        let Some((nats, mut writer, follower)) = Nats::with_pair() else { return };
         let mut blocked = writer.connect();
         blocked.queue_line("BLPOP list 0");
         blocked.flush();
@@ -135,9 +129,7 @@ fn a_writer_that_stops_hands_over() {
 
 #[test]
 fn a_follower_takes_over_from_a_dead_writer_and_a_restart_finds_everything() {
-    let Some(nats) = Nats::start() else { return };
-    let writer = nats.writer(&[]);
-    let mut at_writer = writer.connect();
+    let Some((nats, writer, mut at_writer)) = Nats::with_writer() else { return };
     furnish(&mut at_writer, true);
     let follower = nats.follower(&writer, &[]);
     let mut at_follower = follower.connect();
@@ -160,9 +152,7 @@ fn a_follower_takes_over_from_a_dead_writer_and_a_restart_finds_everything() {
 /// told was stored has not happened.
 #[test]
 fn a_stopped_writer_is_fenced_and_follows_when_it_wakes() {
-    let Some(nats) = Nats::start() else { return };
-    let writer = nats.writer(&[]);
-    let follower = nats.follower(&writer, &[]);
+    let Some((_nats, writer, follower)) = Nats::with_pair() else { return };
     let (mut at_writer, mut at_follower) = (writer.connect(), follower.connect());
     ok(&mut at_writer, "SET a 1");
     writer.signal("STOP");
@@ -190,9 +180,7 @@ fn a_stopped_writer_is_fenced_and_follows_when_it_wakes() {
 /// NATS is gone for a while: writes wait, and go on.
 #[test]
 fn writes_wait_while_nats_is_gone() {
-    let Some(mut nats) = Nats::start() else { return };
-    let writer = nats.writer(&[]);
-    let mut at_writer = writer.connect();
+    let Some((mut nats, _writer, mut at_writer)) = Nats::with_writer() else { return };
     ok(&mut at_writer, "SET a 1");
     nats.restart();
     ok(&mut at_writer, "SET a 2");
@@ -203,9 +191,7 @@ fn writes_wait_while_nats_is_gone() {
 /// Regression: the time of the log stands still while nothing can be stored, and a TTL was counted from there.
 #[test]
 fn a_deadline_that_is_given_while_nats_is_gone_is_counted_from_then() {
-    let Some(mut nats) = Nats::start() else { return };
-    let writer = nats.writer(&[]);
-    let mut at_writer = writer.connect();
+    let Some((mut nats, _writer, mut at_writer)) = Nats::with_writer() else { return };
     ok(&mut at_writer, "SET a 1");
     nats.stop();
     // Its lease has ended.

@@ -10,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 use wire::{Connection, Reply, Server, free_address, skip};
 
 use crate::process::{Dir, Failure, Holdfast, can_start_holdfast, eventually, fail_to_start};
+pub(crate) use crate::support::{position, role, same_digest};
 
 /// The name of the log in all tests.
 pub(crate) const NAME: &str = "orders";
@@ -167,6 +168,22 @@ impl Nats {
         member
     }
 
+    /// NATS with a writer, and a client of that.
+    pub(crate) fn with_writer() -> Option<(Nats, Holdfast, Connection)> {
+        let nats = Nats::start()?;
+        let writer = nats.writer(&[]);
+        let client = writer.connect();
+        Some((nats, writer, client))
+    }
+
+    /// NATS with a writer and its follower.
+    pub(crate) fn with_pair() -> Option<(Nats, Holdfast, Holdfast)> {
+        let nats = Nats::start()?;
+        let writer = nats.writer(&[]);
+        let follower = nats.follower(&writer, &[]);
+        Some((nats, writer, follower))
+    }
+
     /// Another server: it follows, and the writer knows of it.
     pub(crate) fn follower(&self, writer: &Holdfast, more: &[&str]) -> Holdfast {
         let member = self.member(more);
@@ -287,37 +304,10 @@ fn spawn(dir: &Dir) -> Child {
     command.spawn().expect("the NATS server can be started")
 }
 
-/// `master` or `slave`, or what else the server says.
-pub(crate) fn role(connection: &mut Connection) -> String {
-    match connection.run("ROLE") {
-        Reply::Array(parts) => parts[0].text().to_owned(),
-        other => other.to_string(),
-    }
-}
-
 /// What a follower says of its link to the writer.
 pub(crate) fn link(connection: &mut Connection) -> String {
     match connection.run("ROLE") {
         Reply::Array(parts) if parts.len() == 5 => parts[3].text().to_owned(),
         other => other.to_string(),
     }
-}
-
-/// The newest batch that a server has applied.
-pub(crate) fn position(connection: &mut Connection) -> i64 {
-    let role = connection.run("ROLE");
-    match role.items()[0].text() {
-        "master" => role.items()[1].integer(),
-        _ => role.items()[4].integer(),
-    }
-}
-
-/// Waits until a follower is where its writer is, and returns the digest that both have.
-#[track_caller]
-pub(crate) fn same_digest(writer: &mut Connection, follower: &mut Connection) -> String {
-    let wanted = position(writer);
-    eventually("the follower is where the writer is", || position(follower) >= wanted);
-    let digest = writer.run("DEBUG DIGEST").to_string();
-    assert_eq!(follower.run("DEBUG DIGEST").to_string(), digest);
-    digest
 }

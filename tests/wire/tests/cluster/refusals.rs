@@ -16,9 +16,7 @@ fn says(text: &str, words: &[&str]) {
 /// Another program publishes to the subject of the log.
 #[test]
 fn a_foreign_message_stops_all_servers() {
-    let Some(nats) = Nats::start() else { return };
-    let mut writer = nats.writer(&[]);
-    let mut follower = nats.follower(&writer, &[]);
+    let Some((nats, mut writer, mut follower)) = Nats::with_pair() else { return };
     ok(&mut writer.connect(), "SET a 1");
     let answer = nats.ask(&nats.subject(), "hello");
     says(&answer, &["\"seq\":"]);
@@ -43,9 +41,7 @@ fn a_foreign_message_stops_all_servers() {
 
 #[test]
 fn a_stream_that_was_deleted_is_not_made_anew() {
-    let Some(nats) = Nats::start() else { return };
-    let mut writer = nats.writer(&[]);
-    let mut follower = nats.follower(&writer, &[]);
+    let Some((nats, mut writer, mut follower)) = Nats::with_pair() else { return };
     ok(&mut writer.connect(), "SET a 1");
     says(&nats.ask(&format!("$JS.API.STREAM.DELETE.{STREAM}"), ""), &["\"success\":true"]);
     says(

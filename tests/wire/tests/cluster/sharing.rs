@@ -10,9 +10,7 @@ const READ_ONLY: &str = "-READONLY You can't write against a read only replica."
 
 #[test]
 fn a_follower_has_what_the_writer_has_and_writes_nothing() {
-    let Some(nats) = Nats::start() else { return };
-    let writer = nats.writer(&[]);
-    let mut at_writer = writer.connect();
+    let Some((nats, writer, mut at_writer)) = Nats::with_writer() else { return };
     furnish(&mut at_writer, true);
     ok(&mut at_writer, "SET before 1");
     let follower = nats.follower(&writer, &[]);
@@ -54,9 +52,7 @@ fn a_follower_has_what_the_writer_has_and_writes_nothing() {
 
 #[test]
 fn both_sides_tell_of_each_other_and_of_the_log() {
-    let Some(nats) = Nats::start() else { return };
-    let writer = nats.writer(&[]);
-    let follower = nats.follower(&writer, &[]);
+    let Some((nats, writer, follower)) = Nats::with_pair() else { return };
     let (mut at_writer, mut at_follower) = (writer.connect(), follower.connect());
     let ports = (writer.address().port(), follower.address().port());
     ok(&mut at_writer, "SET a 1");
@@ -92,9 +88,7 @@ fn both_sides_tell_of_each_other_and_of_the_log() {
 /// A batch may be longer than a message of the stream. It is there as a whole, on both sides and after a restart.
 #[test]
 fn values_larger_than_a_message() {
-    let Some(nats) = Nats::start() else { return };
-    let writer = nats.writer(&[]);
-    let follower = nats.follower(&writer, &[]);
+    let Some((nats, writer, follower)) = Nats::with_pair() else { return };
     let (mut at_writer, mut at_follower) = (writer.connect(), follower.connect());
     let value: Vec<u8> = (0..5_000_000_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     at_writer.queue(&[b"SET".as_slice(), b"large", &value]);

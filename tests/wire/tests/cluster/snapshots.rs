@@ -13,9 +13,7 @@ fn save(connection: &mut Connection) {
 
 #[test]
 fn a_new_follower_loads_the_snapshot_when_the_log_before_it_is_purged() {
-    let Some(nats) = Nats::start() else { return };
-    let writer = nats.writer(&[]);
-    let mut at_writer = writer.connect();
+    let Some((nats, writer, mut at_writer)) = Nats::with_writer() else { return };
     furnish(&mut at_writer, true);
     save(&mut at_writer);
     assert_eq!(nats.state("first_seq"), 1, "the log is kept from the older of two snapshots on");
@@ -48,9 +46,7 @@ fn a_new_follower_loads_the_snapshot_when_the_log_before_it_is_purged() {
 /// A follower that was stopped for so long that what it needs next is purged loads everything anew.
 #[test]
 fn a_follower_that_is_overtaken_by_a_purge_loads_anew() {
-    let Some(nats) = Nats::start() else { return };
-    let writer = nats.writer(&[]);
-    let follower = nats.follower(&writer, &[]);
+    let Some((nats, writer, follower)) = Nats::with_pair() else { return };
     let mut at_writer = writer.connect();
     follower.signal("STOP");
     for number in 0..20 {
@@ -72,9 +68,7 @@ fn a_follower_that_is_overtaken_by_a_purge_loads_anew() {
 /// Regression: it hid all that came behind it, and no server could start.
 #[test]
 fn a_message_in_the_bucket_that_is_no_object_is_passed_over() {
-    let Some(nats) = Nats::start() else { return };
-    let writer = nats.writer(&[]);
-    let mut at_writer = writer.connect();
+    let Some((nats, writer, mut at_writer)) = Nats::with_writer() else { return };
     furnish(&mut at_writer, true);
     let stored = nats.ask("$O.HOLDFAST_orders.M.bm9uZQ==", "hello");
     assert!(stored.contains("\"seq\":"), "{stored}");
@@ -89,9 +83,7 @@ fn a_message_in_the_bucket_that_is_no_object_is_passed_over() {
 /// The only snapshot has lost a block, and nothing of the log is purged yet.
 #[test]
 fn without_a_whole_snapshot_the_whole_log_is_read() {
-    let Some(nats) = Nats::start() else { return };
-    let writer = nats.writer(&[]);
-    let mut at_writer = writer.connect();
+    let Some((nats, writer, mut at_writer)) = Nats::with_writer() else { return };
     furnish(&mut at_writer, true);
     save(&mut at_writer);
     ok(&mut at_writer, "SET after 1");

@@ -1,25 +1,20 @@
 //! PING, ECHO, SELECT, QUIT, HELLO and RESET.
 
-use wire::{Session, check};
+use wire::{Session, check, in_full};
 
 #[test]
 fn ping_and_echo() {
-    check(
+    check(&in_full(
         r#"
-        > PING
-        +PONG
+        PING => +PONG
         > ping hello
         "hello"
-        > PING "" 
-        ""
-        > PING a b
-        -ERR wrong number of arguments for 'ping' command
-        > ECHO "a\x00b\r\n"
-        "a\x00b\r\n"
-        > ECHO
-        -ERR wrong number of arguments for 'echo' command
+        PING "" => ""
+        PING a b => -ERR wrong number of arguments for 'ping' command
+        ECHO "a\x00b\r\n" => "a\x00b\r\n"
+        ECHO => -ERR wrong number of arguments for 'echo' command
         "#,
-    );
+    ));
 }
 
 #[test]
@@ -121,33 +116,22 @@ fn hello_takes_a_name_and_credentials() {
 #[test]
 fn a_refused_hello_changes_nothing() {
     // Redis 7.0 obeys each option as it reads it.
-    check(
+    check(&in_full(
         r#"
         # needs redis >= 7.2
-        > CLIENT SETNAME before
-        +OK
-        > HELLO 1
-        -NOPROTO unsupported protocol version
-        > HELLO 4 SETNAME after
-        -NOPROTO unsupported protocol version
-        > HELLO three
-        -ERR Protocol version is not an integer or out of range
-        > HELLO 3 SETNAME
-        -ERR Syntax error in HELLO option 'SETNAME'
-        > HELLO 3 AUTH default
-        -ERR Syntax error in HELLO option 'AUTH'
-        > HELLO 3 SETNAME after nonsense
-        -ERR Syntax error in HELLO option 'nonsense'
-        > HELLO 3 SETNAME "a b"
-        -ERR Client names cannot contain spaces, newlines or special characters.
-        > HELLO 3 AUTH nobody x SETNAME after
-        -WRONGPASS invalid username-password pair or user is disabled.
-        > CLIENT GETNAME
-        "before"
-        > GET nosuch
-        (nil)
+        CLIENT SETNAME before => +OK
+        HELLO 1 => -NOPROTO unsupported protocol version
+        HELLO 4 SETNAME after => -NOPROTO unsupported protocol version
+        HELLO three => -ERR Protocol version is not an integer or out of range
+        HELLO 3 SETNAME => -ERR Syntax error in HELLO option 'SETNAME'
+        HELLO 3 AUTH default => -ERR Syntax error in HELLO option 'AUTH'
+        HELLO 3 SETNAME after nonsense => -ERR Syntax error in HELLO option 'nonsense'
+        HELLO 3 SETNAME "a b" => -ERR Client names cannot contain spaces, newlines or special characters.
+        HELLO 3 AUTH nobody x SETNAME after => -WRONGPASS invalid username-password pair or user is disabled.
+        CLIENT GETNAME => "before"
+        GET nosuch => (nil)
         "#,
-    );
+    ));
 }
 
 #[test]
@@ -199,24 +183,20 @@ fn reset_forgets_modes_and_keeps_the_library() {
 
 #[test]
 fn an_unknown_command_is_named_with_its_arguments() {
-    check(
+    check(&in_full(
         r#"
-        > NOSUCH
-        -"ERR unknown command 'NOSUCH', with args beginning with: "
-        > NoSuch "a b" c
-        -"ERR unknown command 'NoSuch', with args beginning with: 'a b' 'c' "
+        NOSUCH => -"ERR unknown command 'NOSUCH', with args beginning with: "
+        NoSuch "a b" c => -"ERR unknown command 'NoSuch', with args beginning with: 'a b' 'c' "
         > "NO\r\nSUCH" "a\nb"
         -"ERR unknown command 'NO  SUCH', with args beginning with: 'a b' "
         > ""
         -"ERR unknown command '', with args beginning with: "
-        > CLIENT nosuch
-        -ERR unknown subcommand 'nosuch'. Try CLIENT HELP.
-        > COMMAND nosuch x
-        -ERR unknown subcommand 'nosuch'. Try COMMAND HELP.
+        CLIENT nosuch => -ERR unknown subcommand 'nosuch'. Try CLIENT HELP.
+        COMMAND nosuch x => -ERR unknown subcommand 'nosuch'. Try COMMAND HELP.
         > client
         -ERR wrong number of arguments for 'client' command
         "#,
-    );
+    ));
 }
 
 #[test]

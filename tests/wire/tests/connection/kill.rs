@@ -1,7 +1,7 @@
 //! CLIENT KILL: who is closed, and when.
 
 use super::eventually;
-use wire::{Connection, Session, check};
+use wire::{Connection, Session, check, in_full};
 
 /// Connections that have spoken once, so that the server knows them.
 fn connections<const COUNT: usize>(session: &Session) -> [Connection; COUNT] {
@@ -110,40 +110,26 @@ fn only_the_old() {
 
 #[test]
 fn arguments_are_checked() {
-    check(
+    check(&in_full(
         "
-        > CLIENT KILL
-        -ERR wrong number of arguments for 'client|kill' command
-        > CLIENT KILL 1.2.3.4:5
-        -ERR No such client
-        > CLIENT KILL ID
-        -ERR No such client
-        > CLIENT KILL ID 0
-        -ERR client-id should be greater than 0
-        > CLIENT KILL ID -1
-        -ERR client-id should be greater than 0
-        > CLIENT KILL ID x
-        -ERR client-id should be greater than 0
-        > CLIENT KILL ID 999999 TYPE
-        -ERR syntax error
-        > CLIENT KILL TYPE nonsense
-        -ERR Unknown client type 'nonsense'
-        > CLIENT KILL USER nobody
-        -ERR No such user 'nobody'
-        > CLIENT KILL SKIPME maybe
-        -ERR syntax error
-        > CLIENT KILL nonsense 1
-        -ERR syntax error
+        CLIENT KILL => -ERR wrong number of arguments for 'client|kill' command
+        CLIENT KILL 1.2.3.4:5 => -ERR No such client
+        CLIENT KILL ID => -ERR No such client
+        CLIENT KILL ID 0 => -ERR client-id should be greater than 0
+        CLIENT KILL ID -1 => -ERR client-id should be greater than 0
+        CLIENT KILL ID x => -ERR client-id should be greater than 0
+        CLIENT KILL ID 999999 TYPE => -ERR syntax error
+        CLIENT KILL TYPE nonsense => -ERR Unknown client type 'nonsense'
+        CLIENT KILL USER nobody => -ERR No such user 'nobody'
+        CLIENT KILL SKIPME maybe => -ERR syntax error
+        CLIENT KILL nonsense 1 => -ERR syntax error
         // The last of two filters of a kind counts.
-        > CLIENT KILL ID 999998 ID 999999
-        :0
+        CLIENT KILL ID 999998 ID 999999 => :0
         # needs redis >= 7.4
-        > CLIENT KILL MAXAGE 0
-        -ERR maxage should be greater than 0
-        > CLIENT KILL MAXAGE x
-        -ERR maxage is not an integer or out of range
+        CLIENT KILL MAXAGE 0 => -ERR maxage should be greater than 0
+        CLIENT KILL MAXAGE x => -ERR maxage is not an integer or out of range
         ",
-    );
+    ));
 }
 
 #[test]

@@ -1,39 +1,27 @@
 //! CLIENT PAUSE and UNPAUSE, CLIENT UNBLOCK.
 
 use super::eventually;
-use wire::{Connection, Session, check};
+use wire::{Connection, Session, check, in_full};
 
 #[test]
 fn arguments_are_checked() {
-    check(
+    check(&in_full(
         r#"
-        > CLIENT PAUSE x
-        -ERR timeout is not an integer or out of range
-        > CLIENT PAUSE -1
-        -ERR timeout is negative
-        > CLIENT PAUSE 10 nonsense
-        -ERR CLIENT PAUSE mode must be WRITE or ALL
-        > CLIENT PAUSE x nonsense
-        -ERR CLIENT PAUSE mode must be WRITE or ALL
-        > CLIENT PAUSE 10 WRITE more
-        -ERR unknown subcommand or wrong number of arguments for 'PAUSE'. Try CLIENT HELP.
-        > CLIENT PAUSE
-        -ERR wrong number of arguments for 'client|pause' command
-        > CLIENT PAUSE 0
-        +OK
-        > CLIENT PAUSE 0 all
-        +OK
-        > CLIENT UNPAUSE
-        +OK
-        > CLIENT UNPAUSE now
-        -ERR wrong number of arguments for 'client|unpause' command
-        > SET a 1
-        +OK
+        CLIENT PAUSE x => -ERR timeout is not an integer or out of range
+        CLIENT PAUSE -1 => -ERR timeout is negative
+        CLIENT PAUSE 10 nonsense => -ERR CLIENT PAUSE mode must be WRITE or ALL
+        CLIENT PAUSE x nonsense => -ERR CLIENT PAUSE mode must be WRITE or ALL
+        CLIENT PAUSE 10 WRITE more => -ERR unknown subcommand or wrong number of arguments for 'PAUSE'. Try CLIENT HELP.
+        CLIENT PAUSE => -ERR wrong number of arguments for 'client|pause' command
+        CLIENT PAUSE 0 => +OK
+        CLIENT PAUSE 0 all => +OK
+        CLIENT UNPAUSE => +OK
+        CLIENT UNPAUSE now => -ERR wrong number of arguments for 'client|unpause' command
+        SET a 1 => +OK
         # needs redis >= 7.2
-        > CLIENT PAUSE 9223372036854775807
-        -ERR timeout is out of range
+        CLIENT PAUSE 9223372036854775807 => -ERR timeout is out of range
         "#,
-    );
+    ));
 }
 
 #[test]
@@ -184,20 +172,15 @@ fn unblock_ends_a_wait() {
 
 #[test]
 fn unblock_checks_its_arguments() {
-    check(
+    check(&in_full(
         r#"
-        > CLIENT UNBLOCK 999999
-        :0
-        > CLIENT UNBLOCK -1 ERROR
-        :0
-        > CLIENT UNBLOCK x
-        -ERR value is not an integer or out of range
-        > CLIENT UNBLOCK x nonsense
-        -ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR
-        > CLIENT UNBLOCK 1 ERROR more
-        -ERR unknown subcommand or wrong number of arguments for 'UNBLOCK'. Try CLIENT HELP.
+        CLIENT UNBLOCK 999999 => :0
+        CLIENT UNBLOCK -1 ERROR => :0
+        CLIENT UNBLOCK x => -ERR value is not an integer or out of range
+        CLIENT UNBLOCK x nonsense => -ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR
+        CLIENT UNBLOCK 1 ERROR more => -ERR unknown subcommand or wrong number of arguments for 'UNBLOCK'. Try CLIENT HELP.
         "#,
-    );
+    ));
 }
 
 /// Sends these on a second connection while writes are paused, and finds that they wait.

@@ -1,8 +1,8 @@
 //! Cells: what writes nothing, racing creations and writes, branches, and every operation in a transaction.
 
-use crate::own_server::OwnServer;
 use crate::{CLIENTS, at_once, check, start};
 use std::collections::BTreeSet;
+use wire::own::OwnServer;
 
 /// Value, version, time, history and deadline stay as they are.
 #[test]
@@ -97,32 +97,20 @@ fn racing_sets_have_all_versions_once() {
 fn every_operation_reads_the_writes_of_its_transaction() {
     check(
         r#"
-        > CELL.SET old 1
-        :1
-        > TXN.BEGIN
-        +OK
-        > CELL.INIT new a
-        :1
-        > CELL.INIT new b
-        :1
-        > CELL.GET new
-        "a"
-        > CELL.CAS new NONE c
-        (nil)
-        > CELL.CAS new 1 c
-        :2
+        ! CELL.SET old 1
+        ! TXN.BEGIN
+        CELL.INIT new a => :1
+        CELL.INIT new b => :1
+        CELL.GET new => "a"
+        CELL.CAS new NONE c => (nil)
+        CELL.CAS new 1 c => :2
         > CELL.CAS new 1 d
         (nil)
-        > CELL.SET old 2
-        :2
-        > CELL.GETV old
-        ["2", :2, :1700000000000000..]
-        > CELL.GETV old VERSION 1
-        ["1", :1, *]
-        > CELL.HISTORY new
-        [["c", :2, *], ["a", :1, *]]
-        > CELL.MGET old new
-        [["2", :2, *], ["c", :2, *]]
+        ! CELL.SET old 2
+        CELL.GETV old => ["2", :2, :1700000000000000..]
+        CELL.GETV old VERSION 1 => ["1", :1, *]
+        CELL.HISTORY new => [["c", :2, *], ["a", :1, *]]
+        CELL.MGET old new => [["2", :2, *], ["c", :2, *]]
         // Nothing of it is there for others before its end.
         2> CELL.GETV old
         ["1", :1, *]
@@ -132,10 +120,8 @@ fn every_operation_reads_the_writes_of_its_transaction() {
         :1
         > CELL.GET new
         (nil)
-        > CELL.SET new e
-        :1
-        > TXN.COMMIT
-        :1..
+        ! CELL.SET new e
+        ! TXN.COMMIT
         2> CELL.MGET old new
         [["2", :2, *], ["e", :1, *]]
         "#,
@@ -147,30 +133,23 @@ fn every_operation_reads_the_writes_of_its_transaction() {
 fn a_transaction_of_two_cells_that_meets_another_write_changes_neither() {
     check(
         r#"
-        > CELL.SET a 1
-        :1
-        > CELL.SET b 1
-        :1
-        > TXN.BEGIN
-        +OK
-        > CELL.GET a
-        "1"
-        > CELL.CAS b 1 mine
-        :2
+        ! CELL.SET a 1
+        ! CELL.SET b 1
+        ! TXN.BEGIN
+        CELL.GET a => "1"
+        CELL.CAS b 1 mine => :2
         2> CELL.CAS a 1 theirs
         :2
         > TXN.COMMIT
         ~-CONFLICT *
         > CELL.MGET a b
         [["theirs", :2, *], ["1", :1, *]]
-        > TXN.BEGIN
-        +OK
+        ! TXN.BEGIN
         > CELL.GET a
         "theirs"
         > CELL.CAS b 1 mine
         :2
-        > TXN.COMMIT
-        :1..
+        ! TXN.COMMIT
         > CELL.MGET a b
         [["theirs", :2, *], ["mine", :2, *]]
         "#,
@@ -190,26 +169,17 @@ fn a_name_is_another_cell_in_another_branch() {
         :2
         :1
         :1
-        > CELL.MGET main/x dev/x x
-        [["b", :2, *], ["c", :1, *], ["d", :1, *]]
-        > CELL.CAS dev/x 2 e
-        (nil)
-        > CELL.CAS dev/x 1 e
-        :2
-        > CELL.GET main/x
-        "b"
-        > CELL.DROP dev/
-        :1
+        CELL.MGET main/x dev/x x => [["b", :2, *], ["c", :1, *], ["d", :1, *]]
+        CELL.CAS dev/x 2 e => (nil)
+        CELL.CAS dev/x 1 e => :2
+        CELL.GET main/x => "b"
+        CELL.DROP dev/ => :1
         > CELL.MGET main/x dev/x x
         [["b", :2, *], (nil), ["d", :1, *]]
-        > CELL.SET main/{longest} v
-        :1
-        > CELL.SET main/{longest}x v
-        -ERR the name of a cell must have 1 to 1024 bytes
-        > CELL.SET main/_strata/x v
-        ~-ERR the name of a cell must not begin with '_strata/'*
-        > CELL.SET "main/a\x00b" v
-        ~-ERR the name of a cell must not contain a NUL byte*
+        ! CELL.SET main/{longest} v
+        CELL.SET main/{longest}x v => -ERR the name of a cell must have 1 to 1024 bytes
+        CELL.SET main/_strata/x v => ~-ERR the name of a cell must not begin with '_strata/'*
+        CELL.SET "main/a\x00b" v => ~-ERR the name of a cell must not contain a NUL byte*
         "#,
         longest = "x".repeat(1024)
     ));
@@ -218,14 +188,13 @@ fn a_name_is_another_cell_in_another_branch() {
 /// What was answered is there after a kill: each version with its value, and a creation is not made twice.
 #[test]
 fn a_creation_that_is_repeated_after_a_kill_is_the_first_one() {
-    let Some(mut own) = OwnServer::start(&["--appendonly", "yes", "--appendfsync", "always"]) else { return };
-    let mut killer = own.killer();
-    let mut connection = killer.own().connect();
+    let Some(own) = OwnServer::start(&["--appendonly", "yes", "--appendfsync", "always"]) else { return };
+    let mut connection = own.connect();
     assert_eq!(connection.run("CELL.INIT a first").integer(), 1);
     assert_eq!(connection.run("CELL.CAS a 1 second").integer(), 2);
     let before = connection.pipeline(&["CELL.GETV a", "CELL.HISTORY a"]);
-    killer.kill_and_start();
-    let mut connection = killer.own().connect();
+    own.kill_and_start();
+    let mut connection = own.connect();
     assert_eq!(connection.run("CELL.INIT a again").integer(), 2);
     assert!(connection.run("CELL.CAS a 1 second").is_nil());
     assert_eq!(connection.pipeline(&["CELL.GETV a", "CELL.HISTORY a"]), before);

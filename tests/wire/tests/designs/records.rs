@@ -2,29 +2,23 @@
 //! Where only Redis's commands are used, a Redis has the same answers.
 
 use crate::{at_once, check};
-use wire::Session;
+use wire::{Session, in_full};
 
 /// Each operation of the store by the commands of the design, with its names of keys and fields.
 #[test]
 fn the_operations_of_the_store_are_commands_of_redis() {
-    wire::check(
+    wire::check(&in_full(
         r#"
-        > PING
-        +PONG
-        > HGETALL gbe:state:tasks:email-send:job_abc123
-        []
-        > HGET gbe:state:tasks:email-send:job_abc123 state
-        (nil)
-        > HSET gbe:state:tasks:email-send:job_abc123 state pending task_type email-send task_id job_abc123 created_at 1760000000000 updated_at 1760000000000
-        :5
-        > PEXPIRE gbe:state:tasks:email-send:job_abc123 86400000
-        :1
+        PING => +PONG
+        HGETALL gbe:state:tasks:email-send:job_abc123 => []
+        HGET gbe:state:tasks:email-send:job_abc123 state => (nil)
+        ! HSET gbe:state:tasks:email-send:job_abc123 state pending task_type email-send task_id job_abc123 created_at 1760000000000 updated_at 1760000000000
+        ! PEXPIRE gbe:state:tasks:email-send:job_abc123 86400000
         > PTTL gbe:state:tasks:email-send:job_abc123
         :86000000..86400000
         > HGET gbe:state:tasks:email-send:job_abc123 state
         "pending"
-        > HSET gbe:state:tasks:email-send:job_abc123 params_ref s3://bucket/in
-        :1
+        ! HSET gbe:state:tasks:email-send:job_abc123 params_ref s3://bucket/in
         > HGETALL gbe:state:tasks:email-send:job_abc123
         ["state", "pending", "task_type", "email-send", "task_id", "job_abc123", "created_at", "1760000000000", "updated_at", "1760000000000", "params_ref", "s3://bucket/in"]
         > PERSIST gbe:state:tasks:email-send:job_abc123
@@ -32,18 +26,16 @@ fn the_operations_of_the_store_are_commands_of_redis() {
         > PTTL gbe:state:tasks:email-send:job_abc123
         :-1
         // Dots separate as well: a key is any bytes.
-        > HSET gbe.state.tasks.email-send.job_123 state pending
-        :1
+        ! HSET gbe.state.tasks.email-send.job_123 state pending
         > SCAN 0 MATCH gbe:state:tasks:* COUNT 1000
         ["0", ["gbe:state:tasks:email-send:job_abc123"]]
-        > DEL gbe:state:tasks:email-send:job_abc123
-        :1
+        ! DEL gbe:state:tasks:email-send:job_abc123
         > DEL gbe:state:tasks:email-send:job_abc123
         :0
         > HGETALL gbe:state:tasks:email-send:job_abc123
         []
         "#,
-    );
+    ));
 }
 
 /// A job is claimed, goes through its steps and is completed. The swap is the design's script.
@@ -100,20 +92,13 @@ fn writers_of_different_fields_keep_each_others_values() {
 fn a_sweeper_finds_stuck_jobs_and_resets_them() {
     check(
         r#"
-        > HSET gbe:state:tasks:a:1 state running updated_at 100
-        > HSET gbe:state:tasks:a:2 state completed updated_at 100
-        > HSET gbe:state:tasks:b:3 state pending updated_at 100
-        > HSET gbe:state:tasks:b:4 state running updated_at 900
-        > HSET gbe:state:tasks:b:5 state cancelled updated_at 100
-        > HSET gbe:state:tasks:b:6 state running
-        > HSET gbe:state:other:7 state running updated_at 100
-        :2
-        :2
-        :2
-        :2
-        :2
-        :1
-        :2
+        ! HSET gbe:state:tasks:a:1 state running updated_at 100
+        ! HSET gbe:state:tasks:a:2 state completed updated_at 100
+        ! HSET gbe:state:tasks:b:3 state pending updated_at 100
+        ! HSET gbe:state:tasks:b:4 state running updated_at 900
+        ! HSET gbe:state:tasks:b:5 state cancelled updated_at 100
+        ! HSET gbe:state:tasks:b:6 state running
+        ! HSET gbe:state:other:7 state running updated_at 100
         > HFIND gbe:state:tasks: FILTER updated_at lt 500 KEYS
         ["0", ~["gbe:state:tasks:a:1", "gbe:state:tasks:a:2", "gbe:state:tasks:b:3", "gbe:state:tasks:b:5"]]
         > HFIND gbe:state:tasks: FILTER updated_at lt 500 FILTER state notin 3 completed failed cancelled FIELDS 2 state updated_at
@@ -122,8 +107,7 @@ fn a_sweeper_finds_stuck_jobs_and_resets_them() {
         ["0", ["gbe:state:tasks:a:1"]]
         > HFIND gbe:state:tasks: FILTER updated_at lt 500 LIMIT 100 FILTER state eq failed
         ["0", []]
-        > IDX.CREATE tasks PREFIX 1 gbe:state:tasks: FIELD updated_at EXCLUDE state 3 completed failed cancelled
-        +OK
+        ! IDX.CREATE tasks PREFIX 1 gbe:state:tasks: FIELD updated_at EXCLUDE state 3 completed failed cancelled
         > ZRANGEBYSCORE tasks -inf (500
         ["gbe:state:tasks:a:1", "gbe:state:tasks:b:3"]
         2> SUBSCRIBE gbe.tasks.queue
@@ -136,8 +120,7 @@ fn a_sweeper_finds_stuck_jobs_and_resets_them() {
         []
         > HGETALL gbe:state:tasks:a:1
         ["state", "pending", "updated_at", "1000"]
-        > IDX.DROP tasks
-        :1
+        ! IDX.DROP tasks
         "#,
     );
 }

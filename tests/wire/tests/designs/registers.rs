@@ -1,8 +1,8 @@
 //! Registers: a version that many clients put at once, and recovery from a checkpoint.
 
-use crate::own_server::OwnServer;
 use crate::{CLIENTS, at_once, start};
 use std::collections::BTreeMap;
+use wire::own::OwnServer;
 use wire::{Connection, Random};
 
 /// Each version is applied by one client; the others are told that it was.
@@ -36,18 +36,18 @@ fn send(connection: &mut Connection, input: &[(usize, i64)], from: usize) {
 /// update applied once, whether the checkpoint replaces the state or is merged into it.
 #[test]
 fn input_that_is_replayed_from_a_checkpoint_counts_once() {
-    let Some(mut own) = OwnServer::start(&["--appendonly", "yes", "--appendfsync", "always"]) else { return };
-    let (mut killer, mut random) = (own.killer(), Random::from_env());
+    let Some(own) = OwnServer::start(&["--appendonly", "yes", "--appendfsync", "always"]) else { return };
+    let mut random = Random::from_env();
     for policy in ["REPLACE", "MERGE", ""] {
-        let mut connection = killer.own().connect();
+        let mut connection = own.connect();
         connection.run("FLUSHALL");
         let input: Vec<(usize, i64)> = (0..500).map(|_| (random.below(9), random.below(99) as i64)).collect();
         let position = 100 + random.below(200);
         send(&mut connection, &input[..position], 0);
         connection.run(&format!("REG.SNAPSHOT PREFIX count/ POSITION {position} STORE check"));
         send(&mut connection, &input[..position + random.below(200)], position);
-        killer.kill_and_start();
-        let mut connection = killer.own().connect();
+        own.kill_and_start();
+        let mut connection = own.connect();
         let restored = connection.run(&format!("REG.RESTORE FROM check {policy} INTO count/"));
         let from: usize = restored.items()[1].text().parse().expect("a number");
         assert_eq!(from, position);

@@ -48,10 +48,8 @@ fn nothing_appears_behind_a_watermark() {
 fn a_correction_is_an_event_and_changes_no_other() {
     check(
         r#"
-        > RUN.APPEND r k1 StepCompleted wrong STEP a EVENTID e1
-        ["runSeq", :1, ...]
-        > RUN.APPEND r k2 StepCorrected right STEP a EVENTID e2 PARENT e1
-        ["runSeq", :2, ...]
+        RUN.APPEND r k1 StepCompleted wrong STEP a EVENTID e1 => ["runSeq", :1, ...]
+        RUN.APPEND r k2 StepCorrected right STEP a EVENTID e2 PARENT e1 => ["runSeq", :2, ...]
         > RUN.EVENTS r
         [["runId", "r", "runSeq", :1, "eventId", "e1", "eventType", "StepCompleted", "eventData", "wrong", *, *, *, *, *, *, "stepId", "a"],
          ["runId", "r", "runSeq", :2, "eventId", "e2", "eventType", "StepCorrected", "eventData", "right", *, *, *, *, *, *, "stepId", "a", "parentEventId", "e1"]]

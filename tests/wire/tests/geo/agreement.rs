@@ -50,7 +50,7 @@ fn random_commands_agree_with_redis() {
         .iter()
         .flat_map(|key| [format!("ZRANGE {key} 0 -1 WITHSCORES"), format!("OBJECT ENCODING {key}")])
         .collect();
-    agree_with_redis(20_000, next_command, &readings);
+    agree_with_redis(5_000, next_command, &readings);
 }
 
 fn next_command(random: &mut Random) -> String {

@@ -1,14 +1,13 @@
 //! HGETEX, HSETEX, HGETDEL.
 
-use wire::check;
+use wire::{check, check_groups};
 
 #[test]
 fn hgetex_without_options_is_hmget() {
-    check(
+    check_groups(
         r#"
         # needs redis >= 8.0
-        > HSET h a 1 b 2
-        :2
+        ! HSET h a 1 b 2
         > HEXPIREAT h 33177117420 FIELDS 1 a
         [:1]
         > HGETEX h FIELDS 3 a nosuch b
@@ -23,11 +22,10 @@ fn hgetex_without_options_is_hmget() {
 
 #[test]
 fn hgetex_sets_and_removes_deadlines() {
-    check(
+    check_groups(
         r#"
         # needs redis >= 8.0
-        > HSET h a 1 b 2 c 3
-        :3
+        ! HSET h a 1 b 2 c 3
         > HGETEX h EX 100 FIELDS 2 a b
         ["1", "2"]
         > HTTL h FIELDS 3 a b c
@@ -60,11 +58,10 @@ fn hgetex_sets_and_removes_deadlines() {
 
 #[test]
 fn hgetex_with_an_instant_in_the_past_deletes() {
-    check(
+    check_groups(
         r#"
         # needs redis >= 8.0
-        > HSET h a 1 b 2
-        :2
+        ! HSET h a 1 b 2
         > HGETEX h EXAT 1 FIELDS 1 a
         ["1"]
         > HGETALL h
@@ -73,8 +70,7 @@ fn hgetex_with_an_instant_in_the_past_deletes() {
         [(nil), "2"]
         > EXISTS h
         :0
-        > HSET h a 1 b 2 c 3 d 4
-        :4
+        ! HSET h a 1 b 2 c 3 d 4
         > HGETEX h EX 0 FIELDS 1 a
         ["1"]
         > HGETEX h PX 0 FIELDS 1 b
@@ -89,59 +85,34 @@ fn hgetex_with_an_instant_in_the_past_deletes() {
 
 #[test]
 fn hgetex_refuses_bad_arguments() {
-    check(
+    check_groups(
         r#"
         # needs redis >= 8.0
-        > HSET h a 1
-        :1
-        > HGETEX h
-        -ERR wrong number of arguments for 'hgetex' command
-        > HGETEX h FIELDS
-        -ERR wrong number of arguments for 'hgetex' command
-        > HGETEX h FIELDS 1
-        -ERR wrong number of arguments for 'hgetex' command
-        > HGETEX h FIELDS 2 a
+        ! HSET h a 1
         -ERR The `numfields` parameter must match the number of arguments
-        > HGETEX h FIELDS 1 a b
-        -ERR The `numfields` parameter must match the number of arguments
-        > HGETEX h FIELDS 0 a
+            HGETEX h FIELDS 2 a
+            HGETEX h FIELDS 1 a b
         -ERR Number of fields must be a positive integer
-        > HGETEX h FIELDS -1 a
-        -ERR Number of fields must be a positive integer
-        > HGETEX h FIELDS abc a
-        -ERR Number of fields must be a positive integer
-        > HGETEX h NOSUCH FIELDS 1 a
+            HGETEX h FIELDS 0 a
+            HGETEX h FIELDS -1 a
+            HGETEX h FIELDS abc a
         -ERR Mandatory argument FIELDS is missing or not at the right position
-        > HGETEX h EX FIELDS 1 a
+            HGETEX h NOSUCH FIELDS 1 a
+            HGETEX h EX 100 PX 100 FIELDS 1 a
+            HGETEX h EX 100 PERSIST FIELDS 1 a
+            HGETEX h PERSIST EX 100 FIELDS 1 a
+            HGETEX h KEEPTTL FIELDS 1 a
+            HGETEX h a b c
         -ERR value is not an integer or out of range
-        > HGETEX h EX abc FIELDS 1 a
-        -ERR value is not an integer or out of range
-        > HGETEX h EX -1 FIELDS 1 a
+            HGETEX h EX FIELDS 1 a
+            HGETEX h EX abc FIELDS 1 a
         -ERR invalid expire time, must be >= 0
-        > HGETEX h PXAT -1 FIELDS 1 a
-        -ERR invalid expire time, must be >= 0
-        > HGETEX h EX 9223372036854775807 FIELDS 1 a
+            HGETEX h EX -1 FIELDS 1 a
+            HGETEX h PXAT -1 FIELDS 1 a
         -ERR invalid expire time in 'hgetex' command
-        > HGETEX h EXAT 9223372036854775807 FIELDS 1 a
-        -ERR invalid expire time in 'hgetex' command
-        > HGETEX h EX 100 PX 100 FIELDS 1 a
-        -ERR Mandatory argument FIELDS is missing or not at the right position
-        > HGETEX h EX 100 PERSIST FIELDS 1 a
-        -ERR Mandatory argument FIELDS is missing or not at the right position
-        > HGETEX h PERSIST EX 100 FIELDS 1 a
-        -ERR Mandatory argument FIELDS is missing or not at the right position
-        > HGETEX h KEEPTTL FIELDS 1 a
-        -ERR Mandatory argument FIELDS is missing or not at the right position
-        > HGETEX h a b c
-        -ERR Mandatory argument FIELDS is missing or not at the right position
-        > HTTL h FIELDS 1 a
-        [:-1]
-        > SET s x
-        +OK
-        > HGETEX s FIELDS 1 a
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > HGETEX s EX 0 FIELDS 1 a
-        -WRONGTYPE Operation against a key holding the wrong kind of value
+            HGETEX h EX 9223372036854775807 FIELDS 1 a
+            HGETEX h EXAT 9223372036854775807 FIELDS 1 a
+        HTTL h FIELDS 1 a => [:-1]
         "#,
     );
 }
@@ -229,15 +200,14 @@ fn hsetex_fnx_only_if_none_exists() {
 
 #[test]
 fn hsetex_fxx_only_if_all_exist() {
-    check(
+    check_groups(
         r#"
         # needs redis >= 8.0
         > HSETEX h FXX FIELDS 1 a 1
         :0
         > EXISTS h
         :0
-        > HSET h a 1 b 2
-        :2
+        ! HSET h a 1 b 2
         > HSETEX h FXX FIELDS 2 a 3 c 4
         :0
         > HMGET h a b c
@@ -258,11 +228,10 @@ fn hsetex_fxx_only_if_all_exist() {
 
 #[test]
 fn hsetex_with_an_instant_in_the_past_deletes() {
-    check(
+    check_groups(
         r#"
         # needs redis >= 8.0
-        > HSET h a 1 b 2
-        :2
+        ! HSET h a 1 b 2
         > HSETEX h EXAT 1 FIELDS 1 a 3
         :1
         > HGETALL h
@@ -283,59 +252,36 @@ fn hsetex_with_an_instant_in_the_past_deletes() {
 
 #[test]
 fn hsetex_refuses_bad_arguments() {
-    check(
+    check_groups(
         r#"
         # needs redis >= 8.0
-        > HSETEX h
         -ERR wrong number of arguments for 'hsetex' command
-        > HSETEX h FIELDS
-        -ERR wrong number of arguments for 'hsetex' command
-        > HSETEX h FIELDS 1 a
-        -ERR wrong number of arguments for 'hsetex' command
-        > HSETEX h FIELDS 2 a 1
-        -ERR wrong number of arguments for 'hsetex' command
-        > HSETEX h FIELDS 1 a 1 b
-        -ERR wrong number of arguments for 'hsetex' command
-        > HSETEX h FIELDS 1 a 1 b 2
-        -ERR wrong number of arguments for 'hsetex' command
-        > HSETEX h FIELDS 0 a 1
+            HSETEX h FIELDS 2 a 1
+            HSETEX h FIELDS 1 a 1 b
+            HSETEX h FIELDS 1 a 1 b 2
         -ERR invalid number of fields
-        > HSETEX h FIELDS -1 a 1
-        -ERR invalid number of fields
-        > HSETEX h FIELDS abc a 1
-        -ERR invalid number of fields
-        > HSETEX h NOSUCH FIELDS 1 a 1
-        -ERR unknown argument: NOSUCH
-        > HSETEX h NX FIELDS 1 a 1
-        -ERR unknown argument: NX
-        > HSETEX h FNX FXX FIELDS 1 a 1
+            HSETEX h FIELDS 0 a 1
+            HSETEX h FIELDS -1 a 1
+            HSETEX h FIELDS abc a 1
+        HSETEX h NOSUCH FIELDS 1 a 1 => -ERR unknown argument: NOSUCH
+        HSETEX h NX FIELDS 1 a 1 => -ERR unknown argument: NX
         -ERR Only one of FXX or FNX arguments can be specified
-        > HSETEX h FNX FNX FIELDS 1 a 1
-        -ERR Only one of FXX or FNX arguments can be specified
-        > HSETEX h EX FIELDS 1 a 1
+            HSETEX h FNX FXX FIELDS 1 a 1
+            HSETEX h FNX FNX FIELDS 1 a 1
         -ERR value is not an integer or out of range
-        > HSETEX h EX abc FIELDS 1 a 1
-        -ERR value is not an integer or out of range
-        > HSETEX h EX -1 FIELDS 1 a 1
+            HSETEX h EX FIELDS 1 a 1
+            HSETEX h EX abc FIELDS 1 a 1
         -ERR invalid expire time, must be >= 0
-        > HSETEX h EXAT -1 FIELDS 1 a 1
-        -ERR invalid expire time, must be >= 0
-        > HSETEX h EX 9223372036854775807 FIELDS 1 a 1
-        -ERR invalid expire time in 'hsetex' command
-        > HSETEX h EX 100 KEEPTTL FIELDS 1 a 1
+            HSETEX h EX -1 FIELDS 1 a 1
+            HSETEX h EXAT -1 FIELDS 1 a 1
+        HSETEX h EX 9223372036854775807 FIELDS 1 a 1 => -ERR invalid expire time in 'hsetex' command
         -ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified
-        > HSETEX h EX 100 PX 100 FIELDS 1 a 1
-        -ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified
-        > HSETEX h PERSIST FIELDS 1 a 1
-        -ERR unknown argument: PERSIST
-        > HSETEX h a 1 b 2
-        -ERR unknown argument: a
-        > EXISTS h
-        :0
-        > SET s x
-        +OK
-        > HSETEX s FIELDS 1 a 1
-        -WRONGTYPE Operation against a key holding the wrong kind of value
+            HSETEX h EX 100 KEEPTTL FIELDS 1 a 1
+            HSETEX h EX 100 PX 100 FIELDS 1 a 1
+        HSETEX h PERSIST FIELDS 1 a 1 => -ERR unknown argument: PERSIST
+        HSETEX h a 1 b 2 => -ERR unknown argument: a
+        EXISTS h => :0
+        ! SET s x
         > HSETEX s FXX FIELDS 1 a 1
         -WRONGTYPE Operation against a key holding the wrong kind of value
         "#,
@@ -344,11 +290,10 @@ fn hsetex_refuses_bad_arguments() {
 
 #[test]
 fn hgetdel() {
-    check(
+    check_groups(
         r#"
         # needs redis >= 8.0
-        > HSET h a 1 b 2 c 3
-        :3
+        ! HSET h a 1 b 2 c 3
         > HGETDEL h FIELDS 2 a nosuch
         ["1", (nil)]
         > HEXISTS h a
@@ -369,50 +314,33 @@ fn hgetdel() {
 
 #[test]
 fn hgetdel_refuses_bad_arguments() {
-    check(
+    check_groups(
         r#"
         # needs redis >= 8.0
-        > HSET h a 1 b 2
-        :2
-        > HGETDEL h
-        -ERR wrong number of arguments for 'hgetdel' command
-        > HGETDEL h FIELDS
-        -ERR wrong number of arguments for 'hgetdel' command
-        > HGETDEL h FIELDS 1
-        -ERR wrong number of arguments for 'hgetdel' command
-        > HGETDEL h FIELDS 2 a
+        ! HSET h a 1 b 2
         -ERR The `numfields` parameter must match the number of arguments
-        > HGETDEL h FIELDS 1 a b
-        -ERR The `numfields` parameter must match the number of arguments
-        > HGETDEL h FIELDS 0 a
+            HGETDEL h FIELDS 2 a
+            HGETDEL h FIELDS 1 a b
         -ERR Number of fields must be a positive integer
-        > HGETDEL h FIELDS -1 a
-        -ERR Number of fields must be a positive integer
-        > HGETDEL h FIELDS abc a
-        -ERR Number of fields must be a positive integer
-        > HGETDEL h NOSUCH 1 a
+            HGETDEL h FIELDS 0 a
+            HGETDEL h FIELDS -1 a
+            HGETDEL h FIELDS abc a
         -ERR Mandatory argument FIELDS is missing or not at the right position
-        > HGETDEL h a b c
-        -ERR Mandatory argument FIELDS is missing or not at the right position
-        > HLEN h
-        :2
-        > SET s x
-        +OK
-        > HGETDEL s FIELDS 1 a
-        -WRONGTYPE Operation against a key holding the wrong kind of value
+            HGETDEL h NOSUCH 1 a
+            HGETDEL h a b c
+        HLEN h => :2
         "#,
     );
 }
 
 #[test]
 fn expired_fields_and_these_commands() {
-    check(
+    check_groups(
         r#"
         # needs redis >= 8.0
         > HSETEX h PX 20 FIELDS 2 a 1 b 2
         :1
-        > HSET h keep 3
-        :1
+        ! HSET h keep 3
         # eventually
         > HGETEX h FIELDS 2 a b
         [(nil), (nil)]

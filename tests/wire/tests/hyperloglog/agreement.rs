@@ -25,7 +25,7 @@ fn random_commands_agree_with_redis() {
         .flat_map(|key| ["GET", "PFCOUNT", "GET", "OBJECT ENCODING", "TTL"].map(|read| format!("{read} {key}")))
         .collect();
     let restore = "CONFIG SET hll-sparse-max-bytes 3000".to_owned();
-    agree_with_redis(20_000, next_command, &[readings, vec![restore]].concat());
+    agree_with_redis(2_000, next_command, &[readings, vec![restore]].concat());
 }
 
 fn next_command(random: &mut Random) -> String {

@@ -1,6 +1,6 @@
 //! Keyspace notifications of HyperLogLogs, and what caching clients are told.
 
-use wire::{check, check_events};
+use wire::{check_events, check_rows};
 
 #[test]
 fn events() {
@@ -23,27 +23,18 @@ fn events() {
 
 #[test]
 fn a_count_that_is_kept_makes_cached_replies_stale() {
-    check(
+    check_rows(
         r#"
-        > PFADD h a b c
-        :1
-        2> HELLO 3
-        *
-        2> CLIENT TRACKING on
-        +OK
-        2> GET h
-        *
-        2> GET h
-        *
-        > PFCOUNT h
-        :3
+        PFADD h a b c => :1
+        2> HELLO 3 => *
+        2! CLIENT TRACKING on
+        2> GET h => *
+        2> GET h => *
+        PFCOUNT h => :3
         2< push["invalidate", ["h"]]
-        2> PFCOUNT h
-        :3
-        > PFCOUNT h
-        :3
-        > PFADD h d
-        :1
+        2> PFCOUNT h => :3
+        PFCOUNT h => :3
+        PFADD h d => :1
         2< push["invalidate", ["h"]]
         "#,
     );

@@ -6,7 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 
-use wire::{Connection, Product, Random, Reply, Session};
+use wire::{Connection, Random, Reply};
+
+use crate::start;
 
 const CLIENTS: usize = 4;
 const KEYS: [&str; 6] = ["k1", "k2", "{t}k3", "{t}k4", "k5", "k6"];
@@ -39,10 +41,7 @@ struct History {
 
 #[test]
 fn a_random_history_of_transactions_is_serializable() {
-    let session = Session::start();
-    if session.product() != Product::Holdfast {
-        return;
-    }
+    let Some(session) = start() else { return };
     let mut random = Random::from_env();
     let steps = env::var("HOLDFAST_TEST_STEPS").map_or(6000, |steps| steps.parse().expect("a number of steps"));
     let client = |_| Client { connection: session.connect(), open: None };
@@ -180,6 +179,11 @@ const READS: &[&str] = &[
     "ZSCORE A m1",
     "ZRANGE A 0 -1 WITHSCORES",
     "BITCOUNT A",
+    "SINTER A B",
+    "PEXPIRETIME A",
+    "HPEXPIRETIME A FIELDS 2 f1 f2",
+    "TOUCH A B",
+    "DUMP A",
     "GETBIT A 5",
     "EVAL_RO return_{redis.pcall('strlen',KEYS[1])} 1 A",
 ];
@@ -198,16 +202,22 @@ const WRITES: &[&str] = &[
     "MSETNX A N B N",
     "SETBIT A 9 1",
     "BITOP OR A B C",
+    "BITOP NOT A B",
     "DEL A",
     "DEL A B",
+    "UNLINK A",
     "HSET A f1 N f2 N",
     "HDEL A f1",
     "HINCRBY A f1 N",
     "HSETNX A f3 N",
     "HCAS A f1 1 2",
+    "HCAS A IF 1 f1 1 SET 1 f2 N DEL 1 f1",
+    "HPEXPIREAT A 99999999999999 FIELDS 1 f1",
+    "HPERSIST A FIELDS 1 f1",
     "SADD A N 1",
     "SREM A 1",
     "SMOVE A B 1",
+    "SPOP A 9",
     "SINTERSTORE A B C",
     "SUNIONSTORE A B C",
     "ZADD A N m1 2 m2",

@@ -4,16 +4,16 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use wire::{Connection, Product, Random, Reply, Server, fresh_dir};
+use wire::{Connection, Random, Reply, Server, fresh_dir};
+
+use crate::start;
 
 const ACCOUNTS: usize = 8;
 const START: i64 = 100;
 
 /// A server with connections on all its workers.
 fn server() -> Option<Server> {
-    if wire::Session::start().product() != Product::Holdfast {
-        return None;
-    }
+    start()?;
     Some(Server::start(&fresh_dir(), &["--threads", "2", "--worker-balance", "spread"]))
 }
 
@@ -110,32 +110,6 @@ fn transfers_keep_the_sum_and_no_reader_sees_another() {
     assert_eq!(total, START * ACCOUNTS as i64);
     assert!(moved.load(Ordering::Relaxed) > 0, "no transfer was committed");
     assert!(sums.load(Ordering::Relaxed) > 0, "no reader has seen all accounts");
-}
-
-#[test]
-fn counters_with_retries_end_exact() {
-    let Some(server) = server() else { return };
-    const ROUNDS: i64 = 200;
-    thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                let mut client = server.connect();
-                for _ in 0..ROUNDS {
-                    loop {
-                        let replies =
-                            client.pipeline(&["TXN.BEGIN", "INCR n", "HINCRBY h f 1", "ZINCRBY z 1 m", "TXN.COMMIT"]);
-                        if !is_conflict(&replies[4]) {
-                            break;
-                        }
-                    }
-                }
-            });
-        }
-    });
-    let mut client = server.connect();
-    let counts = ["GET n", "HGET h f", "ZSCORE z m"].map(|question| client.run(question).text().to_owned());
-    assert_eq!(counts, [(4 * ROUNDS).to_string(), (4 * ROUNDS).to_string(), (4 * ROUNDS).to_string()]);
-    assert!(client.run("INFO clients").text().contains("total_watched_keys:0"));
 }
 
 #[test]

@@ -1,222 +1,102 @@
 //! OBJECT, DUMP, RESTORE.
 
-use wire::{Session, check};
+use wire::{Session, check, check_rows};
 
 #[test]
-fn object_encoding_of_strings() {
-    check(
+fn object_encoding_of_strings_and_hashes() {
+    check_rows(
         r#"
-        > SET a 1234
-        +OK
-        > OBJECT ENCODING a
-        "int"
-        > SET a hello
-        +OK
-        > OBJECT ENCODING a
-        "embstr"
-        > SET a "a string that is longer than forty-four bytes"
-        +OK
-        > OBJECT ENCODING a
-        "raw"
-        > SET a "a string of exactly forty-four bytes is emb."
-        +OK
-        > OBJECT ENCODING a
-        "embstr"
-        > SET a ""
-        +OK
-        > OBJECT ENCODING a
-        "embstr"
-        > SET a 9223372036854775807
-        +OK
-        > OBJECT ENCODING a
-        "int"
-        > SET a 9223372036854775808
-        +OK
-        > OBJECT ENCODING a
-        "embstr"
-        > SET a -9223372036854775808
-        +OK
-        > OBJECT ENCODING a
-        "int"
-        > SET a 01
-        +OK
-        > OBJECT ENCODING a
-        "embstr"
-        > SET a " 1"
-        +OK
-        > OBJECT ENCODING a
-        "embstr"
-        > SET a 1.5
-        +OK
-        > OBJECT ENCODING a
-        "embstr"
-        > SET a 10
-        +OK
-        > INCR a
-        :11
-        > OBJECT ENCODING a
-        "int"
-        > INCRBYFLOAT a 1
-        "12"
-        > APPEND a 5
-        :3
-        > OBJECT ENCODING a
-        "raw"
-        > SET a 1
-        +OK
-        > SETRANGE a 0 2
-        :1
-        > OBJECT ENCODING a
-        "raw"
-        "#,
-    );
-}
-
-#[test]
-fn object_encoding_of_hashes() {
-    check(
-        r#"
-        > HSET h f v
-        :1
-        > OBJECT ENCODING h
-        "listpack"
-        > HSET h f "a value that is longer than sixty-four bytes, which is where small ends"
-        :0
-        > OBJECT ENCODING h
-        "hashtable"
-        > HSET h f short
-        :0
-        > OBJECT ENCODING h
-        "hashtable"
-        "#,
-    );
-}
-
-#[test]
-fn object_encoding_of_hashes_by_length() {
-    check(
-        r#"
+        SET a 1234 => +OK
+        OBJECT ENCODING a => "int"
+        SET a hello => +OK
+        OBJECT ENCODING a => "embstr"
+        SET a "a string that is longer than forty-four bytes" => +OK
+        OBJECT ENCODING a => "raw"
+        SET a "a string of exactly forty-four bytes is emb." => +OK
+        OBJECT ENCODING a => "embstr"
+        SET a "" => +OK
+        OBJECT ENCODING a => "embstr"
+        SET a 9223372036854775807 => +OK
+        OBJECT ENCODING a => "int"
+        SET a 9223372036854775808 => +OK
+        OBJECT ENCODING a => "embstr"
+        SET a -9223372036854775808 => +OK
+        OBJECT ENCODING a => "int"
+        SET a 01 => +OK
+        OBJECT ENCODING a => "embstr"
+        SET a " 1" => +OK
+        OBJECT ENCODING a => "embstr"
+        SET a 1.5 => +OK
+        OBJECT ENCODING a => "embstr"
+        SET a 10 => +OK
+        INCR a => :11
+        OBJECT ENCODING a => "int"
+        INCRBYFLOAT a 1 => "12"
+        APPEND a 5 => :3
+        OBJECT ENCODING a => "raw"
+        SET a 1 => +OK
+        SETRANGE a 0 2 => :1
+        OBJECT ENCODING a => "raw"
+        ! FLUSHALL
+        // A hash whose value is long stays a hashtable.
+        HSET h f v => :1
+        OBJECT ENCODING h => "listpack"
+        HSET h f "a value that is longer than sixty-four bytes, which is where small ends" => :0
+        OBJECT ENCODING h => "hashtable"
+        HSET h f short => :0
+        OBJECT ENCODING h => "hashtable"
+        ! FLUSHALL
+        // By the number of fields.
         # config hash-max-listpack-entries 3
-        > HSET h a 1 b 2 c 3
-        :3
-        > OBJECT ENCODING h
-        "listpack"
-        > HSET h d 4
-        :1
-        > OBJECT ENCODING h
-        "hashtable"
-        > HDEL h a b c
-        :3
-        > OBJECT ENCODING h
-        "hashtable"
-        "#,
-    );
-}
-
-#[test]
-fn object_encoding_of_hashes_by_size_of_value() {
-    check(
-        r#"
+        HSET h a 1 b 2 c 3 => :3
+        OBJECT ENCODING h => "listpack"
+        HSET h d 4 => :1
+        OBJECT ENCODING h => "hashtable"
+        HDEL h a b c => :3
+        OBJECT ENCODING h => "hashtable"
+        ! FLUSHALL
+        // By the size of names and values.
         # config hash-max-listpack-value 4
-        > HSET h a 1234
-        :1
-        > OBJECT ENCODING h
-        "listpack"
-        > HSET h abcde 1
-        :1
-        > OBJECT ENCODING h
-        "hashtable"
-        > HSET g a 12345
-        :1
-        > OBJECT ENCODING g
-        "hashtable"
-        "#,
-    );
-}
-
-#[test]
-fn object_of_nothing() {
-    check(
-        r#"
-        > OBJECT ENCODING nosuch
-        (nil)
-        > OBJECT REFCOUNT nosuch
-        (nil)
-        > OBJECT IDLETIME nosuch
-        (nil)
-        > OBJECT FREQ nosuch
-        (nil)
-        > HELLO 3
-        {"server" => *, ...}
-        > OBJECT ENCODING nosuch
-        _
+        HSET h a 1234 => :1
+        OBJECT ENCODING h => "listpack"
+        HSET h abcde 1 => :1
+        OBJECT ENCODING h => "hashtable"
+        HSET g a 12345 => :1
+        OBJECT ENCODING g => "hashtable"
         "#,
     );
 }
 
 #[test]
 fn object_refcount_idletime_freq() {
-    check(
+    check_rows(
         r#"
-        > SET a hello
-        +OK
-        > OBJECT REFCOUNT a
-        :1
-        > OBJECT IDLETIME a
-        :0..10
+        SET a hello => +OK
+        OBJECT REFCOUNT a => :1
+        OBJECT IDLETIME a => :0..10
         > OBJECT FREQ a
         -ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.
-        > HSET h f v
-        :1
-        > OBJECT REFCOUNT h
-        :1
-        > OBJECT IDLETIME h
-        :0..10
-        "#,
-    );
-}
-
-#[test]
-fn object_refcount_of_small_numbers() {
-    check(
-        r#"
-        > MSET zero 0 small 9999 large 10000 negative -1 text 01
-        +OK
-        > OBJECT REFCOUNT zero
-        :2147483647
-        > OBJECT REFCOUNT small
-        :2147483647
-        > OBJECT REFCOUNT large
-        :1
-        > OBJECT REFCOUNT negative
-        :1
-        > OBJECT REFCOUNT text
-        :1
-        > INCR zero
-        :1
-        > OBJECT REFCOUNT zero
-        :2147483647
-        "#,
-    );
-}
-
-#[test]
-fn object_idletime_and_freq_depend_on_the_policy() {
-    // No number: Redis shares small ones among keys, and what it knows of their use is as old as the server. A minute
-    // that ends in between takes one off.
-    check(
-        r#"
-        # config maxmemory-policy allkeys-lfu
-        > SET a hello
-        +OK
-        > OBJECT IDLETIME a
-        -ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.
-        > OBJECT IDLETIME nosuch
-        (nil)
-        > OBJECT FREQ nosuch
-        (nil)
-        > OBJECT FREQ a
-        :4..5
+        HSET h f v => :1
+        OBJECT REFCOUNT h => :1
+        OBJECT IDLETIME h => :0..10
+        ! FLUSHALL
+        // Small numbers are shared.
+        MSET zero 0 small 9999 large 10000 negative -1 text 01 => +OK
+        OBJECT REFCOUNT zero => :2147483647
+        OBJECT REFCOUNT small => :2147483647
+        OBJECT REFCOUNT large => :1
+        OBJECT REFCOUNT negative => :1
+        OBJECT REFCOUNT text => :1
+        INCR zero => :1
+        OBJECT REFCOUNT zero => :2147483647
+        ! FLUSHALL
+        // Of nothing.
+        OBJECT ENCODING nosuch => (nil)
+        OBJECT REFCOUNT nosuch => (nil)
+        OBJECT IDLETIME nosuch => (nil)
+        OBJECT FREQ nosuch => (nil)
+        HELLO 3 => {"server" => *, ...}
+        OBJECT ENCODING nosuch => _
         "#,
     );
 }
@@ -265,20 +145,13 @@ fn looking_at_a_key_is_no_use_of_it() {
 
 #[test]
 fn object_refuses_bad_arguments() {
-    check(
+    check_rows(
         r#"
-        > OBJECT
-        -ERR wrong number of arguments for 'object' command
-        > OBJECT NOSUCH a
-        -ERR unknown subcommand 'NOSUCH'. Try OBJECT HELP.
-        > OBJECT ENCODING
-        -ERR wrong number of arguments for 'object|encoding' command
-        > OBJECT ENCODING a b
-        -ERR wrong number of arguments for 'object|encoding' command
-        > OBJECT REFCOUNT
-        -ERR wrong number of arguments for 'object|refcount' command
-        > OBJECT HELP x
-        -ERR wrong number of arguments for 'object|help' command
+        OBJECT NOSUCH a => -ERR unknown subcommand 'NOSUCH'. Try OBJECT HELP.
+        OBJECT ENCODING => -ERR wrong number of arguments for 'object|encoding' command
+        OBJECT ENCODING a b => -ERR wrong number of arguments for 'object|encoding' command
+        OBJECT REFCOUNT => -ERR wrong number of arguments for 'object|refcount' command
+        OBJECT HELP x => -ERR wrong number of arguments for 'object|help' command
         "#,
     );
 }
@@ -311,56 +184,30 @@ fn object_help() {
 
 #[test]
 fn restore_refuses_what_is_no_dump() {
-    check(
+    check_rows(
         r#"
-        > RESTORE a 0 ""
         -ERR DUMP payload version or checksum are wrong
-        > RESTORE a 0 nonsense
-        -ERR DUMP payload version or checksum are wrong
-        > RESTORE a 0 "\x00\x03foo\x0b\x00\x00\x00\x00\x00\x00\x00\x00\x00"
-        -ERR DUMP payload version or checksum are wrong
-        > EXISTS a
-        :0
-        > RESTORE a -1 x
-        -ERR Invalid TTL value, must be >= 0
-        > RESTORE a abc x
-        -ERR value is not an integer or out of range
-        > RESTORE a 0 x NOSUCH
+            RESTORE a 0 ""
+            RESTORE a 0 nonsense
+            RESTORE a 0 "\x00\x03foo\x0b\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+        EXISTS a => :0
+        RESTORE a -1 x => -ERR Invalid TTL value, must be >= 0
+        RESTORE a abc x => -ERR value is not an integer or out of range
         -ERR syntax error
-        > RESTORE a 0 x REPLACE NOSUCH
-        -ERR syntax error
-        > RESTORE a 0 x IDLETIME
-        -ERR syntax error
-        > RESTORE a 0 x IDLETIME -1
-        -ERR Invalid IDLETIME value, must be >= 0
-        > RESTORE a 0 x IDLETIME abc
-        -ERR value is not an integer or out of range
-        > RESTORE a 0 x FREQ 256
-        -ERR Invalid FREQ value, must be >= 0 and <= 255
-        > RESTORE a 0 x FREQ -1
-        -ERR Invalid FREQ value, must be >= 0 and <= 255
-        > RESTORE a 0 x FREQ abc
-        -ERR value is not an integer or out of range
-        > RESTORE a 0 x IDLETIME 1 FREQ 1
-        -ERR syntax error
-        > RESTORE a 0
-        -ERR wrong number of arguments for 'restore' command
-        > RESTORE a
-        -ERR wrong number of arguments for 'restore' command
-        > SET b 1
-        +OK
-        > RESTORE b 0 nonsense
-        -BUSYKEY Target key name already exists.
-        > RESTORE b 0 nonsense REPLACE
-        -ERR DUMP payload version or checksum are wrong
-        > GET b
-        "1"
-        > DUMP nosuch
-        (nil)
-        > DUMP
-        -ERR wrong number of arguments for 'dump' command
-        > DUMP a b
-        -ERR wrong number of arguments for 'dump' command
+            RESTORE a 0 x NOSUCH
+            RESTORE a 0 x REPLACE NOSUCH
+            RESTORE a 0 x IDLETIME
+        RESTORE a 0 x IDLETIME -1 => -ERR Invalid IDLETIME value, must be >= 0
+        RESTORE a 0 x IDLETIME abc => -ERR value is not an integer or out of range
+        RESTORE a 0 x FREQ 256 => -ERR Invalid FREQ value, must be >= 0 and <= 255
+        RESTORE a 0 x FREQ -1 => -ERR Invalid FREQ value, must be >= 0 and <= 255
+        RESTORE a 0 x FREQ abc => -ERR value is not an integer or out of range
+        RESTORE a 0 x IDLETIME 1 FREQ 1 => -ERR syntax error
+        SET b 1 => +OK
+        RESTORE b 0 nonsense => -BUSYKEY Target key name already exists.
+        RESTORE b 0 nonsense REPLACE => -ERR DUMP payload version or checksum are wrong
+        GET b => "1"
+        DUMP nosuch => (nil)
         "#,
     );
 }
@@ -522,40 +369,32 @@ fn restore_leaves_fields_out_whose_time_has_come() {
 
 #[test]
 fn restore_names_the_type_it_cannot_keep() {
-    check(
+    check_rows(
         r#"
         # holdfast only
-        > SET a 1
-        +OK
+        SET a 1 => +OK
         > RESTORE a 0 "\x07\x00\x0a\x00\xf2\x07\x8a\x0c\xd0\x0c\xef\x01" REPLACE
         -ERR RESTORE cannot keep values of type module: not supported
-        > GET a
-        "1"
+        GET a => "1"
         "#,
     );
 }
 
 #[test]
 fn how_often_a_key_is_used_is_counted_under_an_lfu_policy() {
-    check(
+    check_rows(
         r#"
         # config maxmemory-policy allkeys-lfu
-        > SET k v
-        +OK
-        > OBJECT FREQ k
-        :5
-        > GET k
-        "v"
-        > OBJECT FREQ k
-        :6
-        > OBJECT FREQ nosuch
-        (nil)
+        SET k v => +OK
+        OBJECT FREQ k => :5
+        GET k => "v"
+        OBJECT FREQ k => :6
+        OBJECT FREQ nosuch => (nil)
+        OBJECT IDLETIME nosuch => (nil)
         > OBJECT IDLETIME k
         -ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.
-        > RESTORE r 0 "\x00\xc0\n\n\x00n\x9fWE\x0e\xaec\xbb" FREQ 77
-        +OK
-        > OBJECT FREQ r
-        :77
+        RESTORE r 0 "\x00\xc0\n\n\x00n\x9fWE\x0e\xaec\xbb" FREQ 77 => +OK
+        OBJECT FREQ r => :77
         "#,
     );
 }

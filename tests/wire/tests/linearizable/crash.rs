@@ -6,6 +6,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use wire::own::SetOnDrop;
 use wire::{Random, Server, binary};
 
 use crate::author::{Author, KEYS, readings};
@@ -75,15 +76,6 @@ fn before(server: Server, clock: &Clock, random: &mut Random, keys: &'static [&'
         let (Ok(history) | Err(history)) = work_together(&mut clients, random, keys, OPERATIONS);
         merged([referee.take_history(), history])
     })
-}
-
-/// Is set even if a client fails; otherwise the server would never be killed.
-struct SetOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for SetOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 /// Other clients at work on what the first ones left behind, and all that is there in the end.

@@ -11,6 +11,8 @@ mod client;
 mod crash;
 mod history;
 mod judgements;
+#[path = "../model/model.rs"]
+mod keys;
 mod model;
 mod report;
 mod scripts;
@@ -31,7 +33,7 @@ use process::{Holdfast, ok};
 use report::{assert_linearizable, readable};
 use scripts::LIBRARY;
 
-const ROUNDS: usize = 200;
+const ROUNDS: usize = 60;
 const CLIENTS: usize = 6;
 /// What each client does in a round, or a few more, as a pipeline ends where it ends.
 const OPERATIONS: usize = 6;
@@ -54,7 +56,7 @@ fn racing_clients_on_many_threads_agree_on_one_order() {
 /// The model is what the server is judged by, so it is judged first: by replies to clients that take turns.
 #[test]
 fn the_model_says_what_the_server_says() {
-    const STEPS: usize = 3000;
+    const STEPS: usize = 2000;
     const SHOWN: usize = 20;
     let session = Session::start();
     let _library = DeleteLibrary(session.connect());

@@ -5,7 +5,7 @@
 
 use wire::Reply;
 
-use crate::model::{Model, Outcome, array, bulk, number};
+use crate::keys::{Model, Outcome, array, bulk};
 
 pub(crate) struct Script {
     pub(crate) name: &'static str,
@@ -50,7 +50,7 @@ pub(crate) const SCRIPTS: &[Script] = &[
             if same {
                 model.run(&["SET", keys[0], args[1]])?;
             }
-            Ok(number(same.into()))
+            Ok(Reply::Integer(same.into()))
         },
     },
     Script {
@@ -66,7 +66,7 @@ pub(crate) const SCRIPTS: &[Script] = &[
             if same {
                 model.run(&["HSET", keys[0], "f", args[1]])?;
             }
-            Ok(number(same.into()))
+            Ok(Reply::Integer(same.into()))
         },
     },
     Script {
@@ -180,7 +180,7 @@ pub(crate) const SCRIPTS: &[Script] = &[
             for key in args {
                 sum += model.run(&["APPEND", key, "1"])?.integer();
             }
-            Ok(number(sum))
+            Ok(Reply::Integer(sum))
         },
     },
     Script {

@@ -1,6 +1,6 @@
 //! Chooses list commands: few keys and few elements, so that they meet, and numbers at which something happens.
 
-use wire::Random;
+use wire::{Random, spoil};
 
 pub(crate) const KEYS: &[&str] = &["a", "b", "c", "d"];
 
@@ -43,24 +43,21 @@ const ODD_WORDS: &[&str] = &[
     "text",
 ];
 
+/// One command in so many has something wrong with it.
+const ODD_ONE_IN: usize = 6;
+
 pub(crate) struct Commands {
     random: Random,
-    /// Once in so many commands something is wrong with it.
-    odd_one_in: Option<usize>,
 }
 
 impl Commands {
-    pub(crate) fn sound(random: Random) -> Commands {
-        Commands { random, odd_one_in: None }
+    pub(crate) fn new(random: Random) -> Commands {
+        Commands { random }
     }
 
-    pub(crate) fn with_odd_ones(random: Random, odd_one_in: usize) -> Commands {
-        Commands { random, odd_one_in: Some(odd_one_in) }
-    }
-
-    /// Commands to be sent at once.
-    pub(crate) fn pipeline(&mut self, count_max: usize) -> Vec<String> {
-        (0..1 + self.random.below(count_max)).map(|_| self.next()).collect()
+    /// Commands that travel together: sometimes one, sometimes many.
+    pub(crate) fn pipeline(&mut self) -> Vec<String> {
+        (0..1 + self.random.below(40)).map(|_| self.next()).collect()
     }
 
     /// Commands that show everything.
@@ -70,33 +67,17 @@ impl Commands {
 
     fn next(&mut self) -> String {
         let command = self.command();
-        match self.odd_one_in {
-            Some(one_in) if self.random.below(one_in) == 0 => self.spoil(&command),
-            _ => command,
+        // No word that says how long to wait is replaced, or the test would.
+        match self.random.one_in(ODD_ONE_IN) && !command.starts_with('B') {
+            true => spoil(&mut self.random, &command, ODD_WORDS),
+            false => command,
         }
-    }
-
-    /// Replaces an argument, takes one away or adds one. No argument that says how long to wait, or the test would.
-    fn spoil(&mut self, command: &str) -> String {
-        let mut words: Vec<&str> = command.split(' ').collect();
-        if words[0].starts_with('B') {
-            return command.to_owned();
-        }
-        let at = 1 + self.random.below(words.len());
-        let odd = ODD_WORDS[self.random.below(ODD_WORDS.len())];
-        match self.random.below(4) {
-            0 if at < words.len() => drop(words.remove(at)),
-            1 => words.insert(at.min(words.len()), odd),
-            _ if at < words.len() => words[at] = odd,
-            _ => {}
-        }
-        words.join(" ")
     }
 
     fn command(&mut self) -> String {
         let (key, other) = (self.key(), self.key());
         let (side, to) = (self.side(), self.side());
-        match self.random.below(60) {
+        match self.random.below(56) {
             0..5 => format!("LPUSH {key} {}", self.elements()),
             5..10 => format!("RPUSH {key} {}", self.elements()),
             10 => format!("LPUSHX {key} {}", self.elements()),
@@ -124,16 +105,19 @@ impl Commands {
             44..47 => format!("LMOVE {key} {other} {side} {to}"),
             47 => format!("RPOPLPUSH {key} {other}"),
             48 => format!("LMPOP 2 {key} {other} {side} COUNT {}", 1 + self.random.below(4)),
-            49 => format!("BLPOP {key} {other} 0.001"),
-            50 => format!("BRPOP {key} 0.001"),
-            51 => format!("BLMOVE {key} {other} {side} {to} 0.001"),
-            52 => format!("BRPOPLPUSH {key} {other} 0.001"),
-            53 => format!("BLMPOP 0.001 2 {key} {other} {side} COUNT {}", 1 + self.random.below(4)),
-            54 => format!("DEL {key}"),
-            55 => format!("EXISTS {key}"),
-            56 => format!("TYPE {key}"),
-            57 => format!("RENAME {key} {other}"),
-            58 => format!("COPY {key} {other} REPLACE"),
+            // Seldom, as a Redis notices only now and then that the time is up.
+            49 => match self.random.below(5) {
+                0 => format!("BLPOP {key} {other} 0.001"),
+                1 => format!("BRPOP {key} 0.001"),
+                2 => format!("BLMOVE {key} {other} {side} {to} 0.001"),
+                3 => format!("BRPOPLPUSH {key} {other} 0.001"),
+                _ => format!("BLMPOP 0.001 2 {key} {other} {side} COUNT {}", 1 + self.random.below(4)),
+            },
+            50 => format!("DEL {key}"),
+            51 => format!("EXISTS {key}"),
+            52 => format!("TYPE {key}"),
+            53 => format!("RENAME {key} {other}"),
+            54 => format!("COPY {key} {other} REPLACE"),
             _ => format!("LTRIM {key} 0 {}", self.random.below(40)),
         }
     }

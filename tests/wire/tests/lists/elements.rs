@@ -1,89 +1,54 @@
 //! LINDEX, LSET, LINSERT and LREM.
 
-use wire::check;
+use wire::check_groups;
 
 #[test]
 fn lindex() {
-    check(
+    check_groups(
         r#"
-        > RPUSH l a b c
-        :3
-        > LINDEX l 0
-        "a"
-        > LINDEX l 2
-        "c"
-        > LINDEX l 3
-        (nil)
-        > LINDEX l -1
-        "c"
-        > LINDEX l -3
-        "a"
-        > LINDEX l -4
-        (nil)
-        > LINDEX l 9223372036854775807
-        (nil)
-        > LINDEX l -9223372036854775808
-        (nil)
-        > LINDEX l x
+        ! RPUSH l a b c
+        LINDEX l 0 => "a"
+        LINDEX l 2 => "c"
+        LINDEX l 3 => (nil)
+        LINDEX l -1 => "c"
+        LINDEX l -3 => "a"
+        LINDEX l -4 => (nil)
+        LINDEX l 9223372036854775807 => (nil)
+        LINDEX l -9223372036854775808 => (nil)
         -ERR value is not an integer or out of range
-        > LINDEX l 1.0
-        -ERR value is not an integer or out of range
-        > LINDEX l ""
-        -ERR value is not an integer or out of range
-        > LINDEX nosuch 0
-        (nil)
-        > LINDEX nosuch x
-        (nil)
-        > SET s v
-        +OK
-        > LINDEX s 0
-        -WRONGTYPE Operation against a key holding the wrong kind of value
+            LINDEX l x
+            LINDEX l 1.0
+            LINDEX l ""
+        LINDEX nosuch 0 => (nil)
+        LINDEX nosuch x => (nil)
+        ! SET s v
         > LINDEX s x
         -WRONGTYPE Operation against a key holding the wrong kind of value
-        > LINDEX l
-        -ERR wrong number of arguments for 'lindex' command
-        > LINDEX l 0 1
-        -ERR wrong number of arguments for 'lindex' command
         "#,
     );
 }
 
 #[test]
 fn lset() {
-    check(
+    check_groups(
         r#"
-        > RPUSH l a b c
-        :3
-        > LSET l 0 x
+        ! RPUSH l a b c
         +OK
-        > LSET l -1 12
-        +OK
-        > LSET l 1 ""
-        +OK
-        > LRANGE l 0 -1
-        ["x", "", "12"]
-        > LSET l 3 y
+            LSET l 0 x
+            LSET l -1 12
+            LSET l 1 ""
+        LRANGE l 0 -1 => ["x", "", "12"]
         -ERR index out of range
-        > LSET l -4 y
-        -ERR index out of range
-        > LSET l x y
-        -ERR value is not an integer or out of range
-        > LSET l 9223372036854775807 y
-        -ERR index out of range
-        > LSET nosuch 0 x
+            LSET l 3 y
+            LSET l -4 y
+            LSET l 9223372036854775807 y
+        LSET l x y => -ERR value is not an integer or out of range
         -ERR no such key
-        > LSET nosuch x x
-        -ERR no such key
-        > SET s v
-        +OK
-        > LSET s 0 x
-        -WRONGTYPE Operation against a key holding the wrong kind of value
+            LSET nosuch 0 x
+            LSET nosuch x x
+        ! SET s v
         > LSET s x x
         -WRONGTYPE Operation against a key holding the wrong kind of value
-        > LSET l 0
-        -ERR wrong number of arguments for 'lset' command
-        > LSET l 0 a b
-        -ERR wrong number of arguments for 'lset' command
         > LRANGE l 0 -1
         ["x", "", "12"]
         "#,
@@ -92,12 +57,11 @@ fn lset() {
 
 #[test]
 fn linsert() {
-    check(
+    check_groups(
         r#"
         > LINSERT l BEFORE a x
         :0
-        > RPUSH l a b a 12
-        :4
+        ! RPUSH l a b a 12
         > LINSERT l BEFORE a x
         :5
         > LINSERT l AFTER a y
@@ -108,32 +72,22 @@ fn linsert() {
         :-1
         > LINSERT l BEFORE nosuch z
         :-1
-        > LINSERT l beside a z
         -ERR syntax error
-        > LINSERT nosuch beside a z
-        -ERR syntax error
-        > LRANGE l 0 -1
-        ["x", "a", "y", "b", "a", "12", "z"]
-        > SET s v
-        +OK
-        > LINSERT s BEFORE a x
-        -WRONGTYPE Operation against a key holding the wrong kind of value
+            LINSERT l beside a z
+            LINSERT nosuch beside a z
+        LRANGE l 0 -1 => ["x", "a", "y", "b", "a", "12", "z"]
+        ! SET s v
         > LINSERT s beside a x
         -ERR syntax error
-        > LINSERT l BEFORE a
-        -ERR wrong number of arguments for 'linsert' command
-        > LINSERT l BEFORE a b c
-        -ERR wrong number of arguments for 'linsert' command
         "#,
     );
 }
 
 #[test]
 fn lrem() {
-    check(
+    check_groups(
         r#"
-        > RPUSH l a b a c a d a
-        :7
+        ! RPUSH l a b a c a d a
         > LREM l 1 a
         :1
         > LRANGE l 0 -1
@@ -144,22 +98,16 @@ fn lrem() {
         ["b", "a", "c", "a", "d"]
         > LREM l 0 a
         :2
-        > LRANGE l 0 -1
-        ["b", "c", "d"]
-        > LREM l 0 a
+        LRANGE l 0 -1 => ["b", "c", "d"]
         :0
-        > LREM l 5 nosuch
-        :0
-        > LREM nosuch 0 a
-        :0
-        > LREM l x a
+            LREM l 0 a
+            LREM l 5 nosuch
+            LREM nosuch 0 a
         -ERR value is not an integer or out of range
-        > LREM nosuch x a
-        -ERR value is not an integer or out of range
-        > LREM l 1.5 a
-        -ERR value is not an integer or out of range
-        > RPUSH n 1 2 1 01 1
-        :5
+            LREM l x a
+            LREM nosuch x a
+            LREM l 1.5 a
+        ! RPUSH n 1 2 1 01 1
         > LREM n -9223372036854775808 1
         :3
         > LRANGE n 0 -1
@@ -170,24 +118,16 @@ fn lrem() {
         :1
         > EXISTS n
         :0
-        > RPUSH m a a a a
-        :4
+        ! RPUSH m a a a a
         > LREM m 3 a
         :3
         > LREM m -3 a
         :1
         > EXISTS m
         :0
-        > SET s v
-        +OK
-        > LREM s 0 a
-        -WRONGTYPE Operation against a key holding the wrong kind of value
+        ! SET s v
         > LREM s x a
         -ERR value is not an integer or out of range
-        > LREM l 0
-        -ERR wrong number of arguments for 'lrem' command
-        > LREM l 0 a b
-        -ERR wrong number of arguments for 'lrem' command
         "#,
     );
 }

@@ -1,18 +1,17 @@
 //! OBJECT ENCODING of lists, as Redis has them since 7.2: `listpack` up to `list-max-listpack-size`, `quicklist` beyond, and a
 //! listpack again at half of that.
 
-use wire::{Product, Session, check};
+use wire::{Product, Session, check_groups};
 
 #[test]
 fn a_count_of_elements() {
-    check(
+    check_groups(
         r#"
         # needs redis >= 7.2
         > CONFIG GET list-max-listpack-size
         ["list-max-listpack-size", "-2"]
         # config list-max-listpack-size 3
-        > RPUSH l a b c
-        :3
+        ! RPUSH l a b c
         > OBJECT ENCODING l
         "listpack"
         > COPY l full
@@ -50,8 +49,7 @@ fn a_count_of_elements() {
         :1
         > OBJECT ENCODING other
         "listpack"
-        > RPUSH at-once a b c d
-        :4
+        ! RPUSH at-once a b c d
         > OBJECT ENCODING at-once
         "quicklist"
         > LMOVE full new LEFT RIGHT
@@ -88,4 +86,19 @@ fn a_class_of_bytes() {
     connection.run(&format!("RPUSH long {}", "x".repeat(8_192)));
     assert_eq!(connection.run("OBJECT ENCODING long").text(), "quicklist");
     assert_eq!(connection.run("LLEN l").integer(), 3);
+}
+
+/// The same data has the same signature, and the same one as in Redis.
+#[test]
+fn digests() {
+    check_groups(
+        r#"
+        ! RPUSH l a b 12 "" 12
+        DEBUG DIGEST-VALUE l => [+4a092e69c3bf0a91b683a9651d538f034ffe3755]
+        ! RPUSH m b a 12 "" 12
+        DEBUG DIGEST-VALUE m => [+5d9f24167ede184a9433a5eb54b101e7cfff9446]
+        ! EXPIRE l 1000
+        DEBUG DIGEST-VALUE l => [+ac8cd0961f86e0c57795429d58394098555076d6]
+        "#,
+    );
 }

@@ -1,13 +1,12 @@
 //! LMOVE and RPOPLPUSH. Those that wait are in `blocking`.
 
-use wire::{Random, Session, check};
+use wire::{Random, Session, check_groups};
 
 #[test]
 fn lmove() {
-    check(
+    check_groups(
         r#"
-        > RPUSH a 1 2 3 4
-        :4
+        ! RPUSH a 1 2 3 4
         > LMOVE a b LEFT LEFT
         "1"
         > LMOVE a b LEFT RIGHT
@@ -24,8 +23,7 @@ fn lmove() {
         (nil)
         > LMOVE nosuch b LEFT LEFT
         (nil)
-        > RPUSH a "" "\x00x"
-        :2
+        ! RPUSH a "" "\x00x"
         > LMOVE a b RIGHT LEFT
         "\x00x"
         > LMOVE a b RIGHT LEFT
@@ -38,10 +36,9 @@ fn lmove() {
 
 #[test]
 fn to_the_same_list() {
-    check(
+    check_groups(
         r#"
-        > RPUSH l a b c
-        :3
+        ! RPUSH l a b c
         > LMOVE l l LEFT RIGHT
         "a"
         > LRANGE l 0 -1
@@ -62,8 +59,7 @@ fn to_the_same_list() {
         ["c", "a", "b"]
         > DEL l
         :1
-        > RPUSH l only
-        :1
+        ! RPUSH l only
         > EXPIRE l 1000
         :1
         > LMOVE l l LEFT RIGHT
@@ -80,12 +76,10 @@ fn to_the_same_list() {
 
 #[test]
 fn deadlines_stay_with_their_keys() {
-    check(
+    check_groups(
         r#"
-        > RPUSH a 1 2
-        :2
-        > RPUSH b x
-        :1
+        ! RPUSH a 1 2
+        ! RPUSH b x
         > EXPIRE a 1000
         :1
         > EXPIRE b 2000
@@ -108,10 +102,9 @@ fn deadlines_stay_with_their_keys() {
 
 #[test]
 fn rpoplpush() {
-    check(
+    check_groups(
         r#"
-        > RPUSH a 1 2 3
-        :3
+        ! RPUSH a 1 2 3
         > RPOPLPUSH a b
         "3"
         > RPOPLPUSH a b
@@ -132,44 +125,27 @@ fn rpoplpush() {
 
 #[test]
 fn moves_refuse() {
-    check(
+    check_groups(
         r#"
-        > RPUSH l a b
-        :2
-        > SET s v
-        +OK
-        > LMOVE s l LEFT LEFT
+        ! RPUSH l a b
+        ! SET s v
         -WRONGTYPE Operation against a key holding the wrong kind of value
-        > LMOVE l s LEFT LEFT
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > LMOVE s s LEFT LEFT
-        -WRONGTYPE Operation against a key holding the wrong kind of value
+            LMOVE s l LEFT LEFT
+            LMOVE l s LEFT LEFT
+            LMOVE s s LEFT LEFT
         > LMOVE nosuch s LEFT LEFT
         (nil)
-        > RPOPLPUSH s l
         -WRONGTYPE Operation against a key holding the wrong kind of value
-        > RPOPLPUSH l s
-        -WRONGTYPE Operation against a key holding the wrong kind of value
+            RPOPLPUSH s l
+            RPOPLPUSH l s
         > RPOPLPUSH nosuch s
         (nil)
-        > LMOVE l l UP LEFT
         -ERR syntax error
-        > LMOVE l l LEFT UP
-        -ERR syntax error
-        > LMOVE nosuch l UP LEFT
-        -ERR syntax error
-        > LMOVE l l LEFT
-        -ERR wrong number of arguments for 'lmove' command
-        > LMOVE l l LEFT LEFT LEFT
-        -ERR wrong number of arguments for 'lmove' command
-        > RPOPLPUSH l
-        -ERR wrong number of arguments for 'rpoplpush' command
-        > RPOPLPUSH l l l
-        -ERR wrong number of arguments for 'rpoplpush' command
-        > LRANGE l 0 -1
-        ["a", "b"]
-        > GET s
-        "v"
+            LMOVE l l UP LEFT
+            LMOVE l l LEFT UP
+            LMOVE nosuch l UP LEFT
+        LRANGE l 0 -1 => ["a", "b"]
+        GET s => "v"
         "#,
     );
 }

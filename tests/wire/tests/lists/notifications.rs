@@ -1,6 +1,6 @@
 //! Keyspace notifications of lists.
 
-use wire::{check, check_events};
+use wire::check_events;
 
 #[test]
 fn changes() {
@@ -67,25 +67,6 @@ fn reading() {
         LINDEX none 0 => keymiss none
         LRANGE none 0 -1 => keymiss none
         LPOS none a => keymiss none
-        "#,
-    );
-}
-
-#[test]
-fn what_serves_a_waiter_is_published_behind_the_push() {
-    check(
-        r#"
-        # config notify-keyspace-events KEA
-        > BLPOP l 0
-        # until blocked_clients:1
-        2> PSUBSCRIBE __keyevent@0__:*
-        ["psubscribe", "__keyevent@0__:*", :1]
-        3> RPUSH l a
-        :1
-        1< ["l", "a"]
-        2< ["pmessage", "__keyevent@0__:*", "__keyevent@0__:rpush", "l"]
-        2< ["pmessage", "__keyevent@0__:*", "__keyevent@0__:lpop", "l"]
-        2< ["pmessage", "__keyevent@0__:*", "__keyevent@0__:del", "l"]
         "#,
     );
 }

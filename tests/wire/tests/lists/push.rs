@@ -1,10 +1,10 @@
 //! LPUSH, RPUSH, LPUSHX, RPUSHX and LLEN.
 
-use wire::check;
+use wire::{check, check_groups};
 
 #[test]
 fn pushes_to_both_ends() {
-    check(
+    check_groups(
         r#"
         > LPUSH l a
         :1
@@ -14,16 +14,11 @@ fn pushes_to_both_ends() {
         :4
         > RPUSH l y z
         :6
-        > LRANGE l 0 -1
-        ["c", "b", "a", "x", "y", "z"]
-        > LLEN l
-        :6
-        > TYPE l
-        +list
-        > OBJECT ENCODING l
-        "listpack" | "quicklist"
-        > LLEN nosuch
-        :0
+        LRANGE l 0 -1 => ["c", "b", "a", "x", "y", "z"]
+        LLEN l => :6
+        TYPE l => +list
+        OBJECT ENCODING l => "listpack" | "quicklist"
+        LLEN nosuch => :0
         "#,
     );
 }
@@ -52,86 +47,17 @@ fn pushes_only_to_what_is_there() {
 
 #[test]
 fn elements_are_any_bytes_and_numbers_stay_as_they_were_written() {
-    check(
+    check_groups(
         r#"
         > RPUSH l "" 0 00 -0 +1 1 -1 127 128 -129 65536 9223372036854775807 -9223372036854775808 9223372036854775808 1.0 " 1" "\x00\xff\r\n"
         :17
         > LRANGE l 0 -1
         ["", "0", "00", "-0", "+1", "1", "-1", "127", "128", "-129", "65536", "9223372036854775807", "-9223372036854775808", "9223372036854775808", "1.0", " 1", "\x00\xff\r\n"]
-        > LLEN l
-        :17
-        > LINDEX l 11
-        "9223372036854775807"
-        > LPOS l 00
-        :2
-        > LPOS l 0
-        :1
-        > LPOS l -0
-        :3
-        "#,
-    );
-}
-
-#[test]
-fn pushes_refuse() {
-    check(
-        r#"
-        > SET s v
-        +OK
-        > LPUSH s a
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > RPUSH s a
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > LPUSHX s a
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > RPUSHX s a
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > LLEN s
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > LPUSH
-        -ERR wrong number of arguments for 'lpush' command
-        > LPUSH l
-        -ERR wrong number of arguments for 'lpush' command
-        > RPUSH l
-        -ERR wrong number of arguments for 'rpush' command
-        > LPUSHX l
-        -ERR wrong number of arguments for 'lpushx' command
-        > RPUSHX l
-        -ERR wrong number of arguments for 'rpushx' command
-        > LLEN
-        -ERR wrong number of arguments for 'llen' command
-        > LLEN a b
-        -ERR wrong number of arguments for 'llen' command
-        > GET s
-        "v"
-        "#,
-    );
-}
-
-#[test]
-fn a_push_keeps_the_deadline() {
-    check(
-        r#"
-        > RPUSH l a
-        :1
-        > EXPIRE l 1000
-        :1
-        > RPUSH l b
-        :2
-        > LPUSH l c
-        :3
-        > TTL l
-        :900..1000
-        > LPOP l 2
-        ["c", "a"]
-        > TTL l
-        :900..1000
-        > LPOP l
-        "b"
-        > RPUSH l a
-        :1
-        > TTL l
-        :-1
+        LLEN l => :17
+        LINDEX l 11 => "9223372036854775807"
+        LPOS l 00 => :2
+        LPOS l 0 => :1
+        LPOS l -0 => :3
         "#,
     );
 }

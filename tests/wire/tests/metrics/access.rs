@@ -26,8 +26,7 @@ fn sign_in(client: &mut Connection) {
 
 #[test]
 fn with_a_password_a_user_is_needed_that_may_run_info() {
-    let Some(server) = Watched::start(&["--requirepass", "pass"]) else { return };
-    let mut client = server.connect();
+    let Some((server, mut client)) = Watched::start_with_client(&["--requirepass", "pass"]) else { return };
     sign_in(&mut client);
     let refused = get(server.admin, "/metrics");
     assert_eq!(refused.status, 401);
@@ -56,8 +55,7 @@ fn with_a_password_a_user_is_needed_that_may_run_info() {
 
 #[test]
 fn without_a_password_the_default_user_reads() {
-    let Some(server) = Watched::start(&[]) else { return };
-    let mut client = server.connect();
+    let Some((server, mut client)) = Watched::start_with_client(&[]) else { return };
     assert_eq!(status(server.admin, &[]), 200);
     ok(&mut client, "ACL SETUSER default -info");
     assert_eq!(status(server.admin, &[]), 403);

@@ -89,6 +89,13 @@ fn request_with_body(address: SocketAddr, path: &str, lines: &[&str], body: &str
     Response::parse(&send(address, text.as_bytes()).expect("the port answers"))
 }
 
+/// A server with its console, a client, and a browser of the default user.
+pub(super) fn console() -> Option<(Watched, Connection, Browser)> {
+    let (server, client) = Watched::start_with_client(&["--console", "yes"])?;
+    let browser = Browser::signed_in(server.admin, "default", "");
+    Some((server, client, browser))
+}
+
 /// The first token of a page.
 fn token_of(page: &str) -> String {
     let at = page.find("name=\"token\" value=\"").expect("the page has a form") + "name=\"token\" value=\"".len();
@@ -163,15 +170,13 @@ fn a_stranger_gets_nothing() {
 
 #[test]
 fn every_page_is_shown_and_can_run_nothing_from_elsewhere() {
-    let Some(server) = Watched::start(&["--console", "yes"]) else { return };
-    let mut client = server.connect();
+    let Some((_server, mut client, mut browser)) = console() else { return };
     ok(&mut client, "IDX.CREATE due PREFIX 1 job: FIELD run_at ONLY state 2 pending running");
     client.run("HSET job:1 run_at 4000000000000 state pending");
     client.run("RUN.APPEND run:1 a RunStarted {}");
     client.run("CELL.SET cell:1 value");
     client.run("REG.PUT register:1 1 value");
     client.run("SESSION.OPEN ID session:1");
-    let mut browser = Browser::signed_in(server.admin, "default", "");
     for path in PAGES {
         let response = browser.get(path);
         assert_eq!(response.status, 200, "{path}: {}", response.body);
@@ -194,8 +199,9 @@ fn every_page_is_shown_and_can_run_nothing_from_elsewhere() {
 
 #[test]
 fn forms_of_other_sites_and_sessions_are_refused() {
-    let Some(server) = Watched::start(&["--console", "yes", "--requirepass", "pass"]) else { return };
-    let mut client = server.connect();
+    let Some((server, mut client)) = Watched::start_with_client(&["--console", "yes", "--requirepass", "pass"]) else {
+        return;
+    };
     ok(&mut client, "AUTH pass");
     let mut browser = Browser::signed_in(server.admin, "default", "pass");
     let own = format!("Origin: http://{}", server.admin);
@@ -238,8 +244,9 @@ fn forms_of_other_sites_and_sessions_are_refused() {
 
 #[test]
 fn users_see_and_do_what_they_may() {
-    let Some(server) = Watched::start(&["--console", "yes", "--requirepass", "pass"]) else { return };
-    let mut client = server.connect();
+    let Some((server, mut client)) = Watched::start_with_client(&["--console", "yes", "--requirepass", "pass"]) else {
+        return;
+    };
     ok(&mut client, "AUTH pass");
     ok(&mut client, "IDX.CREATE due PREFIX 1 job: FIELD run_at ONLY state 2 pending running");
     client.run("HSET job:1 run_at 1700000000000 state running");
@@ -304,8 +311,7 @@ pub(super) fn requeue(key: &str, held: &[(&str, &str)], absent: &[&str]) -> Stri
 
 #[test]
 fn hostile_keys_and_values_are_shown_as_text() {
-    let Some(server) = Watched::start(&["--console", "yes"]) else { return };
-    let mut client = server.connect();
+    let Some((_server, mut client, mut browser)) = console() else { return };
     let hostile: [&[u8]; 5] = [
         b"<script>alert(1)</script>",
         b"\"><img src=x onerror=alert(1)>",
@@ -322,7 +328,6 @@ fn hostile_keys_and_values_are_shown_as_text() {
         run(&mut client, &["RUN.APPEND".as_bytes(), &name, b"a", b"RunStarted", text]);
         run(&mut client, &["ACL".as_bytes(), b"SETUSER", user.as_bytes()]);
     }
-    let mut browser = Browser::signed_in(server.admin, "default", "");
     let mut pages: Vec<String> = PAGES.iter().map(|path| (*path).to_owned()).collect();
     for text in hostile {
         let text = encoded(text);
@@ -356,9 +361,7 @@ fn hostile_keys_and_values_are_shown_as_text() {
 
 #[test]
 fn the_prompt_runs_commands_and_waits_for_none() {
-    let Some(server) = Watched::start(&["--console", "yes"]) else { return };
-    let mut client = server.connect();
-    let mut browser = Browser::signed_in(server.admin, "default", "");
+    let Some((_server, mut client, mut browser)) = console() else { return };
     assert!(browser.run("MULTI\nINCR counter\nEXEC").contains("EXEC"));
     assert_eq!(client.run("GET counter").text(), "1");
     for refused in
@@ -383,9 +386,7 @@ fn the_prompt_runs_commands_and_waits_for_none() {
 
 #[test]
 fn forms_are_limited_and_nonsense_is_refused() {
-    let Some(server) = Watched::start(&["--console", "yes"]) else { return };
-    let mut client = server.connect();
-    let mut browser = Browser::signed_in(server.admin, "default", "");
+    let Some((server, mut client, mut browser)) = console() else { return };
     let origin = format!("Origin: http://{}", server.admin);
     let long = format!("token={}&commands={}", browser.token, "x".repeat(2 << 20));
     let sent = send(
@@ -464,9 +465,7 @@ fn other_machines_need_an_explicit_word() {
 
 #[test]
 fn the_overview_tells_of_late_records_and_dead_letters() {
-    let Some(server) = Watched::start(&["--console", "yes"]) else { return };
-    let mut client = server.connect();
-    let mut browser = Browser::signed_in(server.admin, "default", "");
+    let Some((server, mut client, mut browser)) = console() else { return };
     let good = "Nothing wrong was found";
     ok(&mut client, "IDX.CREATE due PREFIX 1 job: FIELD run_at ONLY state 2 pending running");
     ok(&mut client, "IDX.CREATE over PREFIX 1 job: FIELD run_at ONLY state 1 done");
@@ -492,8 +491,7 @@ fn the_overview_tells_of_late_records_and_dead_letters() {
 
 #[test]
 fn the_page_of_users_shows_selectors() {
-    let Some(server) = Watched::start(&["--console", "yes"]) else { return };
-    let mut client = server.connect();
+    let Some((server, mut client)) = Watched::start_with_client(&["--console", "yes"]) else { return };
     ok(&mut client, "ACL SETUSER sneaky on >x -@all (+@all ~s:* &news.*)");
     let page = Browser::signed_in(server.admin, "default", "").get("/console/users").body;
     let row = page.split("<tr>").find(|row| row.contains("sneaky")).unwrap();
@@ -504,10 +502,8 @@ fn the_page_of_users_shows_selectors() {
 
 #[test]
 fn prefixes_are_counted_only_on_request() {
-    let Some(server) = Watched::start(&["--console", "yes"]) else { return };
-    let mut client = server.connect();
+    let Some((_server, mut client, mut browser)) = console() else { return };
     client.run("MSET job:mail:1 a job:mail:2 b user:1 c");
-    let mut browser = Browser::signed_in(server.admin, "default", "");
     let page = browser.get("/console/memory").body;
     assert!(page.contains("name=\"depth\"") && !page.contains("job:"), "{page}");
     assert!(!client.run("INFO commandstats").text().contains("cmdstat_memory|prefixes"));
@@ -525,9 +521,7 @@ fn a_failed_sign_in_keeps_the_name() {
 
 #[test]
 fn the_prompt_shows_what_came_before_a_failure() {
-    let Some(server) = Watched::start(&["--console", "yes"]) else { return };
-    let mut client = server.connect();
-    let mut browser = Browser::signed_in(server.admin, "default", "");
+    let Some((_server, mut client, mut browser)) = console() else { return };
     client.run("SETRANGE long 100000000 x");
     let page = browser.run("ECHO before\nGET long\nPING");
     let parts: Vec<&str> = page.split("<section").skip(1).collect();

@@ -1,6 +1,6 @@
 //! The console's page of groups: what it shows, who may change limits, and that a form changes what was changed in it.
 
-use crate::console::{Browser, encoded};
+use crate::console::{Browser, console, encoded};
 use crate::console_jobs::values_of;
 use crate::http::Watched;
 use crate::support::ok;
@@ -31,13 +31,11 @@ fn row_of<'p>(page: &'p str, name: &str) -> &'p str {
 
 #[test]
 fn a_group_is_paused_and_resumed() {
-    let Some(server) = Watched::start(&["--console", "yes"]) else { return };
-    let mut client = server.connect();
+    let Some((_server, mut client, mut browser)) = console() else { return };
     ok(&mut client, TASKS);
     for (number, tenant) in [(1, "acme"), (2, "acme"), (3, "bolt")] {
         client.run(&format!("HSET task:{number} run_at 170000000000{number} state pending tenant {tenant}"));
     }
-    let mut browser = Browser::signed_in(server.admin, "default", "");
     let index = browser.get("/console/jobs/index?index=tasks").body;
     assert!(index.contains(&format!("href=\"{PAGE}\"")), "{index}");
     assert!(browser.get("/console/jobs").body.contains(&format!("<a href=\"{PAGE}\">2</a>")));
@@ -61,11 +59,9 @@ fn a_group_is_paused_and_resumed() {
 
 #[test]
 fn limits_are_set_and_taken_back() {
-    let Some(server) = Watched::start(&["--console", "yes"]) else { return };
-    let mut client = server.connect();
+    let Some((_server, mut client, mut browser)) = console() else { return };
     ok(&mut client, TASKS);
     client.run("HSET task:1 run_at 1700000000000 state pending tenant acme");
-    let mut browser = Browser::signed_in(server.admin, "default", "");
     let limits = |client: &mut wire::Connection| client.run("IDX.LIMIT tasks").to_string();
     let set = |browser: &mut Browser, was: &str, held: &str, rate: [&str; 3], weight: &str| {
         let [takes, per, burst] = rate;
@@ -126,8 +122,9 @@ fn limits_are_set_and_taken_back() {
 
 #[test]
 fn only_users_that_may_set_limits_are_offered_it() {
-    let Some(server) = Watched::start(&["--console", "yes", "--requirepass", "pass"]) else { return };
-    let mut client = server.connect();
+    let Some((server, mut client)) = Watched::start_with_client(&["--console", "yes", "--requirepass", "pass"]) else {
+        return;
+    };
     ok(&mut client, "AUTH pass");
     ok(&mut client, TASKS);
     ok(&mut client, "IDX.LIMIT tasks EACH HELD 5");
@@ -150,13 +147,11 @@ fn only_users_that_may_set_limits_are_offered_it() {
 
 #[test]
 fn groups_come_in_pages() {
-    let Some(server) = Watched::start(&["--console", "yes"]) else { return };
-    let mut client = server.connect();
+    let Some((_server, mut client, mut browser)) = console() else { return };
     ok(&mut client, TASKS);
     for number in 0..120 {
         client.run(&format!("HSET task:{number} run_at 1700000000000 state pending tenant tenant:{number}"));
     }
-    let mut browser = Browser::signed_in(server.admin, "default", "");
     let (mut path, mut seen, mut pages) = (PAGE.to_owned(), Vec::new(), 0);
     loop {
         let page = browser.get(&path).body;
@@ -181,13 +176,11 @@ fn groups_come_in_pages() {
 /// A group has any name that a user gives to it, and the form of its row is for that one.
 #[test]
 fn names_of_groups_do_no_harm() {
-    let Some(server) = Watched::start(&["--console", "yes"]) else { return };
-    let mut client = server.connect();
+    let Some((_server, mut client, mut browser)) = console() else { return };
     ok(&mut client, TASKS);
     let long = [b'%'; 1024];
     let names: [&[u8]; 6] =
         [b"", b"<script>alert(1)</script>", b"\"><img src=x onerror=alert(1)>", b"\xff\xfe\0\r\n", b"a|b%41+&=", &long];
-    let mut browser = Browser::signed_in(server.admin, "default", "");
     for name in names {
         client.run_args(&[&b"HSET"[..], b"task:1", b"run_at", b"1", b"state", b"pending", b"tenant", name]);
         let page = browser.get(PAGE).body;
@@ -207,10 +200,8 @@ fn names_of_groups_do_no_harm() {
 
 #[test]
 fn an_index_without_groups_has_limits_for_all() {
-    let Some(server) = Watched::start(&["--console", "yes"]) else { return };
-    let mut client = server.connect();
+    let Some((_server, mut client, mut browser)) = console() else { return };
     ok(&mut client, "IDX.CREATE tasks PREFIX 1 task: FIELD run_at");
-    let mut browser = Browser::signed_in(server.admin, "default", "");
     let page = browser.get(PAGE).body;
     assert!(page.contains("The index has no groups") && page.contains("all groups together"), "{page}");
     assert!(

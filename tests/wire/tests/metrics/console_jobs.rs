@@ -1,8 +1,7 @@
 //! The console's pages of jobs: dead letters in bulk, how a record is queued again, records that are too large for a page; and
 //! what its other pages refuse.
 
-use crate::console::{Browser, encoded, run};
-use crate::http::Watched;
+use crate::console::{Browser, console, encoded, run};
 use crate::support::ok;
 
 /// The values of the fields of that name on a page, as a browser would send them.
@@ -29,13 +28,11 @@ fn bulk(page: &str, act: &str, to: &str) -> String {
 
 #[test]
 fn dead_letters_in_bulk() {
-    let Some(server) = Watched::start(&["--console", "yes"]) else { return };
-    let mut client = server.connect();
+    let Some((_server, mut client, mut browser)) = console() else { return };
     ok(&mut client, DUE);
     for number in 0..20 {
         client.run(&format!("HSET job:{number} run_at {} state dead attempt 3", 1_700_000_000_000_u64 - number));
     }
-    let mut browser = Browser::signed_in(server.admin, "default", "");
     let page = browser.get("/console/jobs/dead?index=due").body;
     assert_eq!(values_of(&page, "record").len(), 20);
     assert!(!page.contains(" checked"), "nobody has chosen any yet");
@@ -69,15 +66,13 @@ fn dead_letters_in_bulk() {
 
 #[test]
 fn a_record_is_queued_through_a_queue_alone() {
-    let Some(server) = Watched::start(&["--console", "yes"]) else { return };
-    let mut client = server.connect();
+    let Some((_server, mut client, mut browser)) = console() else { return };
     ok(&mut client, "IDX.CREATE open PREFIX 1 job: FIELD updated_at EXCLUDE state 2 completed dead STAMP");
     ok(&mut client, "IDX.CREATE dead PREFIX 1 job: FIELD run_at ONLY state 1 dead");
     ok(&mut client, "IDX.CREATE points PREFIX 1 player: FIELD points");
     client.run("HSET job:1 run_at 1700000000000 state running attempt 3");
     client.run("HSET job:2 run_at 1700000000000 state dead attempt 3");
     client.run("HSET player:1 points 10 state dead");
-    let mut browser = Browser::signed_in(server.admin, "default", "");
     let pages = [
         "/console/jobs/record?index=open&key=job:1",
         "/console/jobs/record?index=dead&key=job:2",
@@ -139,8 +134,7 @@ fn a_record_is_queued_through_a_queue_alone() {
 
 #[test]
 fn large_records_leave_the_pages_of_use() {
-    let Some(server) = Watched::start(&["--console", "yes"]) else { return };
-    let mut client = server.connect();
+    let Some((_server, mut client, mut browser)) = console() else { return };
     ok(&mut client, DUE);
     let large = vec![b'x'; 3 << 20];
     for number in 0..4 {
@@ -153,7 +147,6 @@ fn large_records_leave_the_pages_of_use() {
         }
     }
     client.run("HSET job:open:small run_at 1700000000000 state pending note readable");
-    let mut browser = Browser::signed_in(server.admin, "default", "");
     for path in [
         "/console/jobs/index?index=due",
         "/console/jobs/dead?index=due",
@@ -177,11 +170,9 @@ fn large_records_leave_the_pages_of_use() {
 
 #[test]
 fn small_things_are_checked() {
-    let Some(server) = Watched::start(&["--console", "yes"]) else { return };
-    let mut client = server.connect();
+    let Some((_server, mut client, mut browser)) = console() else { return };
     ok(&mut client, "SET a 1");
     client.run("SESSION.OPEN ID session:1 TTL 7200000");
-    let mut browser = Browser::signed_in(server.admin, "default", "");
     for seconds in ["0", "-1", "", "x", "1.5"] {
         assert_eq!(browser.post("/console/keys/key", &format!("action=expire&key=a&seconds={seconds}")).status, 303);
         let page = browser.get("/console/keys/key?key=a").body;

@@ -169,24 +169,3 @@ fn quoted(text: &str) -> Option<(String, &str)> {
         }
     }
 }
-
-#[test]
-fn the_reader_is_strict() {
-    let good = "# HELP a_total A.\n# TYPE a_total counter\na_total{x=\"a\\\"\\\\\\n\",y=\"\"} 1.5\n";
-    let metrics = Metrics::parse(good, Style::Prometheus);
-    assert_eq!(metrics.at("a_total", &[("x", "a\"\\\n"), ("y", "")]), 1.5);
-    for bad in [
-        "a 1\n",
-        "# HELP a A.\n# TYPE a gauge\na 1",
-        "# HELP a A.\n# TYPE a gauge\na{x=\"1\"\n",
-        "# HELP a A.\n# TYPE a gauge\na{x=\"\\d\"} 1\n",
-        "# HELP a A.\n# TYPE a gauge\na 1\na 1\n",
-        "# HELP a A.\n# TYPE a gauge\nb 1\n",
-        "# HELP a A.\n# TYPE a counter\na 1\n",
-        "# HELP a A.\n# TYPE a gauge\na NaN\n",
-        "# HELP a A.\n# TYPE a histogram\na_bucket{le=\"1\"} 1\na_sum 1\na_count 1\n",
-        "# HELP a A.\n# TYPE a gauge\n\na 1\n",
-    ] {
-        assert!(std::panic::catch_unwind(|| Metrics::parse(bad, Style::Prometheus)).is_err(), "{bad:?}");
-    }
-}

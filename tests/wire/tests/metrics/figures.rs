@@ -6,8 +6,7 @@ use crate::support::{eventually, ok, unix_ms};
 
 #[test]
 fn both_formats_say_the_same() {
-    let Some(server) = Watched::start(&[]) else { return };
-    let mut client = server.connect();
+    let Some((server, mut client)) = Watched::start_with_client(&[]) else { return };
     ok(&mut client, "SET a 1");
     assert!(client.run("INCR nosuch extra").is_error());
     client.run("EVAL \"return redis.error_reply('ODD:1 code')\" 0");
@@ -38,85 +37,29 @@ fn dashboards_made_for_redis_exporter_find_their_names() {
     let Some(server) = Watched::start(&["--maxmemory", "100mb"]) else { return };
     ok(&mut server.connect(), "SET a 1 EX 1000");
     let metrics = server.metrics();
-    for name in [
-        "up",
-        "instance_info",
-        "uptime_in_seconds",
-        "start_time_seconds",
-        "process_id",
-        "connected_clients",
-        "blocked_clients",
-        "tracking_clients",
-        "client_recent_max_output_buffer_bytes",
-        "client_recent_max_input_buffer_bytes",
-        "memory_used_bytes",
-        "memory_used_rss_bytes",
-        "memory_used_peak_bytes",
-        "memory_used_lua_bytes",
-        "memory_used_overhead_bytes",
-        "memory_used_startup_bytes",
-        "memory_used_dataset_bytes",
-        "memory_used_scripts_bytes",
-        "memory_max_bytes",
-        "mem_fragmentation_ratio",
-        "mem_fragmentation_bytes",
-        "mem_clients_normal",
-        "allocator_active_bytes",
-        "allocator_allocated_bytes",
-        "allocator_resident_bytes",
-        "lazyfree_pending_objects",
-        "loading_dump_file",
-        "rdb_changes_since_last_save",
-        "rdb_bgsave_in_progress",
-        "rdb_last_save_timestamp_seconds",
-        "rdb_last_bgsave_status",
-        "rdb_last_bgsave_duration_sec",
-        "rdb_current_bgsave_duration_sec",
-        "aof_enabled",
-        "aof_rewrite_in_progress",
-        "aof_rewrite_scheduled",
-        "aof_last_rewrite_duration_sec",
-        "aof_current_rewrite_duration_sec",
-        "aof_last_bgrewrite_status",
-        "aof_last_write_status",
-        "aof_current_size_bytes",
-        "aof_base_size_bytes",
-        "aof_pending_bio_fsync",
-        "pubsub_channels",
-        "pubsub_patterns",
-        "connected_slaves",
-        "master_repl_offset",
-        "slowlog_length",
-        "config_maxclients",
-        "config_maxmemory",
-        "db_keys",
-        "db_keys_expiring",
-        "db_avg_ttl_seconds",
-        "connected_slave_lag_seconds",
-        "connected_slave_offset_bytes",
-        "latency_spike_last",
-        "latency_spike_duration_seconds",
-    ] {
+    let names = "\
+        up instance_info uptime_in_seconds start_time_seconds process_id connected_clients blocked_clients \
+        tracking_clients client_recent_max_output_buffer_bytes client_recent_max_input_buffer_bytes \
+        memory_used_bytes memory_used_rss_bytes memory_used_peak_bytes memory_used_lua_bytes \
+        memory_used_overhead_bytes memory_used_startup_bytes memory_used_dataset_bytes \
+        memory_used_scripts_bytes memory_max_bytes mem_fragmentation_ratio mem_fragmentation_bytes \
+        mem_clients_normal allocator_active_bytes allocator_allocated_bytes allocator_resident_bytes \
+        lazyfree_pending_objects loading_dump_file rdb_changes_since_last_save rdb_bgsave_in_progress \
+        rdb_last_save_timestamp_seconds rdb_last_bgsave_status rdb_last_bgsave_duration_sec \
+        rdb_current_bgsave_duration_sec aof_enabled aof_rewrite_in_progress aof_rewrite_scheduled \
+        aof_last_rewrite_duration_sec aof_current_rewrite_duration_sec aof_last_bgrewrite_status \
+        aof_last_write_status aof_current_size_bytes aof_base_size_bytes aof_pending_bio_fsync pubsub_channels \
+        pubsub_patterns connected_slaves master_repl_offset slowlog_length config_maxclients config_maxmemory \
+        db_keys db_keys_expiring db_avg_ttl_seconds connected_slave_lag_seconds connected_slave_offset_bytes \
+        latency_spike_last latency_spike_duration_seconds";
+    for name in names.split(' ') {
         assert_eq!(metrics.types.get(&format!("redis_{name}")).map(String::as_str), Some("gauge"), "{name}");
     }
-    for name in [
-        "connections_received",
-        "commands_processed",
-        "rejected_connections",
-        "net_input_bytes",
-        "net_output_bytes",
-        "expired_keys",
-        "evicted_keys",
-        "keyspace_hits",
-        "keyspace_misses",
-        "cpu_sys_seconds",
-        "cpu_user_seconds",
-        "commands",
-        "commands_duration_seconds",
-        "commands_rejected_calls",
-        "commands_failed_calls",
-        "errors",
-    ] {
+    let names = "\
+        connections_received commands_processed rejected_connections net_input_bytes net_output_bytes \
+        expired_keys evicted_keys keyspace_hits keyspace_misses cpu_sys_seconds cpu_user_seconds commands \
+        commands_duration_seconds commands_rejected_calls commands_failed_calls errors";
+    for name in names.split(' ') {
         assert_eq!(metrics.types.get(&format!("redis_{name}_total")).map(String::as_str), Some("counter"), "{name}");
     }
     assert_eq!(metrics.plain("redis_memory_max_bytes"), 100.0 * 1024.0 * 1024.0);
@@ -127,8 +70,7 @@ fn dashboards_made_for_redis_exporter_find_their_names() {
 
 #[test]
 fn counters_grow_as_commands_run() {
-    let Some(server) = Watched::start(&["--slowlog-log-slower-than", "0"]) else { return };
-    let mut client = server.connect();
+    let Some((server, mut client)) = Watched::start_with_client(&["--slowlog-log-slower-than", "0"]) else { return };
     let before = server.metrics();
     for _ in 0..10 {
         ok(&mut client, "SET a 1");
@@ -170,8 +112,7 @@ fn counters_grow_as_commands_run() {
 
 #[test]
 fn an_index_tells_what_is_due_and_since_when() {
-    let Some(server) = Watched::start(&[]) else { return };
-    let mut client = server.connect();
+    let Some((server, mut client)) = Watched::start_with_client(&[]) else { return };
     ok(&mut client, "IDX.CREATE jobs PREFIX 1 job: FIELD due");
     ok(&mut client, "IDX.CREATE empty PREFIX 1 none: FIELD due");
     let now_ms = unix_ms(&mut client);
@@ -201,8 +142,7 @@ fn an_index_tells_what_is_due_and_since_when() {
 /// However many users there are, the number of series is bounded, and nothing is lost from the sums.
 #[test]
 fn many_users_share_a_series() {
-    let Some(server) = Watched::start(&[]) else { return };
-    let mut client = server.connect();
+    let Some((server, mut client)) = Watched::start_with_client(&[]) else { return };
     for number in 0..200 {
         ok(&mut client, &format!("ACL SETUSER user{number} on nopass +@all ~*"));
     }
@@ -228,8 +168,7 @@ fn many_users_share_a_series() {
 /// However many indexes and databases there are, the number of series is bounded, and no record is lost from the sums.
 #[test]
 fn many_indexes_share_a_series() {
-    let Some(server) = Watched::start(&[]) else { return };
-    let mut client = server.connect();
+    let Some((server, mut client)) = Watched::start_with_client(&[]) else { return };
     for number in 0..20 {
         ok(&mut client, &format!("IDX.CREATE index{number} PREFIX 1 job: FIELD due"));
     }
@@ -250,8 +189,7 @@ fn many_indexes_share_a_series() {
 
 #[test]
 fn a_worker_that_waits_for_a_record_is_counted() {
-    let Some(server) = Watched::start(&[]) else { return };
-    let mut client = server.connect();
+    let Some((server, mut client)) = Watched::start_with_client(&[]) else { return };
     ok(&mut client, "IDX.CREATE jobs PREFIX 1 job: FIELD due");
     let jobs = [("index", "jobs"), ("db", "db0")];
     let mut worker = server.connect();
@@ -268,8 +206,7 @@ fn a_worker_that_waits_for_a_record_is_counted() {
 /// A long script holds shards: figures of those are the last ones, and the answer comes.
 #[test]
 fn a_long_script_does_not_hold_the_metrics_up() {
-    let Some(server) = Watched::start(&["--busy-reply-threshold", "1"]) else { return };
-    let mut client = server.connect();
+    let Some((server, mut client)) = Watched::start_with_client(&["--busy-reply-threshold", "1"]) else { return };
     ok(&mut client, "MSET a 1 b 2 c 3");
     assert_eq!(server.metrics().at("redis_db_keys", &[("db", "db0")]), 3.0);
     let mut long = server.connect();
@@ -316,8 +253,10 @@ fn without_a_port_there_is_none() {
 
 #[test]
 fn syncs_of_the_journal_are_a_histogram() {
-    let Some(server) = Watched::start(&["--appendonly", "yes", "--appendfsync", "always"]) else { return };
-    let mut client = server.connect();
+    let Some((server, mut client)) = Watched::start_with_client(&["--appendonly", "yes", "--appendfsync", "always"])
+    else {
+        return;
+    };
     let count = "holdfast_journal_sync_seconds_count";
     let before = server.metrics().plain(count);
     (0..10).for_each(|number| ok(&mut client, &format!("SET a {number}")));
@@ -334,8 +273,7 @@ fn syncs_of_the_journal_are_a_histogram() {
 
 #[test]
 fn claims_sweeps_and_dead_letters_are_counted() {
-    let Some(server) = Watched::start(&[]) else { return };
-    let mut client = server.connect();
+    let Some((server, mut client)) = Watched::start_with_client(&[]) else { return };
     ok(&mut client, "IDX.CREATE jobs PREFIX 1 job: FIELD due");
     for (name, attempts) in [("a", 0), ("b", 1), ("c", 3)] {
         client.run(&format!("HSET job:{name} due 1 attempt {attempts} state pending"));
@@ -356,8 +294,7 @@ fn claims_sweeps_and_dead_letters_are_counted() {
 
 #[test]
 fn keys_are_counted_by_type_and_runs_by_status() {
-    let Some(server) = Watched::start(&[]) else { return };
-    let mut client = server.connect();
+    let Some((server, mut client)) = Watched::start_with_client(&[]) else { return };
     for line in [
         "MSET a 1 b 2",
         "RPUSH l 1",
@@ -404,4 +341,25 @@ fn keys_are_counted_by_type_and_runs_by_status() {
     assert!(
         metrics.all("holdfast_type_keys").iter().chain(metrics.all("holdfast_runs")).all(|(_, count)| *count == 0.0)
     );
+}
+
+#[test]
+fn the_reader_is_strict() {
+    let good = "# HELP a_total A.\n# TYPE a_total counter\na_total{x=\"a\\\"\\\\\\n\",y=\"\"} 1.5\n";
+    let metrics = Metrics::parse(good, Style::Prometheus);
+    assert_eq!(metrics.at("a_total", &[("x", "a\"\\\n"), ("y", "")]), 1.5);
+    for bad in [
+        "a 1\n",
+        "# HELP a A.\n# TYPE a gauge\na 1",
+        "# HELP a A.\n# TYPE a gauge\na{x=\"1\"\n",
+        "# HELP a A.\n# TYPE a gauge\na{x=\"\\d\"} 1\n",
+        "# HELP a A.\n# TYPE a gauge\na 1\na 1\n",
+        "# HELP a A.\n# TYPE a gauge\nb 1\n",
+        "# HELP a A.\n# TYPE a counter\na 1\n",
+        "# HELP a A.\n# TYPE a gauge\na NaN\n",
+        "# HELP a A.\n# TYPE a histogram\na_bucket{le=\"1\"} 1\na_sum 1\na_count 1\n",
+        "# HELP a A.\n# TYPE a gauge\n\na 1\n",
+    ] {
+        assert!(std::panic::catch_unwind(|| Metrics::parse(bad, Style::Prometheus)).is_err(), "{bad:?}");
+    }
 }

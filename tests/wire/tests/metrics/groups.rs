@@ -25,8 +25,7 @@ fn has(metrics: &Metrics, name: &str, labels: &[(&str, &str)]) -> bool {
 
 #[test]
 fn groups_tell_what_waits_what_is_held_and_what_limits_there_are() {
-    let Some(server) = Watched::start(&[]) else { return };
-    let mut client = server.connect();
+    let Some((server, mut client)) = Watched::start_with_client(&[]) else { return };
     ok(&mut client, JOBS);
     let now_ms = unix_ms(&mut client);
     for (number, tenant, due, state) in [
@@ -89,8 +88,7 @@ fn groups_tell_what_waits_what_is_held_and_what_limits_there_are() {
 
 #[test]
 fn a_used_up_rate_is_told() {
-    let Some(server) = Watched::start(&[]) else { return };
-    let mut client = server.connect();
+    let Some((server, mut client)) = Watched::start_with_client(&[]) else { return };
     ok(&mut client, JOBS);
     ok(&mut client, "IDX.LIMIT jobs GROUP acme RATE 1 1000000");
     (0..3).for_each(|number| drop(client.run(&format!("HSET job:{number} due 1 tenant acme state pending"))));
@@ -105,8 +103,7 @@ fn a_used_up_rate_is_told() {
 /// However many groups there are, the number of series is bounded, and no record is lost from the sums.
 #[test]
 fn many_groups_share_a_series() {
-    let Some(server) = Watched::start(&[]) else { return };
-    let mut client = server.connect();
+    let Some((server, mut client)) = Watched::start_with_client(&[]) else { return };
     ok(&mut client, JOBS);
     for number in 0..3000 {
         client.queue_line(&format!("HSET job:{number} due 1 tenant tenant:{number} state pending"));
@@ -133,8 +130,7 @@ fn many_groups_share_a_series() {
 /// Those with the most records in groups are told one by one.
 #[test]
 fn many_indexes_with_groups_share_the_series() {
-    let Some(server) = Watched::start(&[]) else { return };
-    let mut client = server.connect();
+    let Some((server, mut client)) = Watched::start_with_client(&[]) else { return };
     for number in 0..20 {
         ok(&mut client, &format!("IDX.CREATE index{number} PREFIX 1 job: FIELD due GROUP tenant"));
     }
@@ -159,8 +155,7 @@ fn many_indexes_with_groups_share_the_series() {
 /// A group has any name that a user gives to it.
 #[test]
 fn names_of_groups_are_labels() {
-    let Some(server) = Watched::start(&[]) else { return };
-    let mut client = server.connect();
+    let Some((server, mut client)) = Watched::start_with_client(&[]) else { return };
     ok(&mut client, JOBS);
     let long = vec![b'x'; 1024];
     let names: [&[u8]; 9] =
@@ -185,8 +180,7 @@ fn names_of_groups_are_labels() {
 
 #[test]
 fn an_index_without_groups_has_limits_too() {
-    let Some(server) = Watched::start(&[]) else { return };
-    let mut client = server.connect();
+    let Some((server, mut client)) = Watched::start_with_client(&[]) else { return };
     ok(&mut client, "IDX.CREATE jobs PREFIX 1 job: FIELD due");
     ok(&mut client, "IDX.CREATE held PREFIX 1 job: FIELD due HELD state 1 running");
     assert!(!has(&server.metrics(), "holdfast_index_paused", &AT), "there is nothing to tell");
@@ -201,8 +195,7 @@ fn an_index_without_groups_has_limits_too() {
 /// Groups are part of the memory of their index, wherever that is told.
 #[test]
 fn the_memory_of_groups_is_told() {
-    let Some(server) = Watched::start(&[]) else { return };
-    let mut client = server.connect();
+    let Some((server, mut client)) = Watched::start_with_client(&[]) else { return };
     let overhead = |client: &mut wire::Connection| -> i64 {
         let info = client.run("INFO memory");
         let line = info.text().lines().find_map(|line| line.strip_prefix("used_memory_overhead:"));

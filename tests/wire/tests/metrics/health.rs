@@ -36,8 +36,7 @@ fn a_server_is_not_ready_while_it_loads() {
 
 #[test]
 fn a_server_whose_journal_has_failed_is_not_ready() {
-    let Some(server) = Watched::start(&["--appendfsync", "always"]) else { return };
-    let mut client = server.connect();
+    let Some((server, mut client)) = Watched::start_with_client(&["--appendfsync", "always"]) else { return };
     ok(&mut client, "SET a 1");
     assert_eq!(get(server.admin, "/health/ready").status, 200);
     let Some(disk) = Injected::into(&server.home, &server, "fdatasync", "error=EIO") else { return };

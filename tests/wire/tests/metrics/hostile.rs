@@ -11,8 +11,7 @@ use crate::support::{eventually, ok};
 
 #[test]
 fn silent_and_half_said_requests_keep_nobody_out() {
-    let Some(server) = Watched::start(&[]) else { return };
-    let mut client = server.connect();
+    let Some((server, mut client)) = Watched::start_with_client(&[]) else { return };
     let mut sockets: Vec<TcpStream> = Vec::new();
     // Ten times as many as may be connected.
     for number in 0..640 {
@@ -68,8 +67,7 @@ fn large_heads_are_refused() {
 
 #[test]
 fn nonsense_is_refused_and_a_body_is_not_read() {
-    let Some(server) = Watched::start(&[]) else { return };
-    let mut client = server.connect();
+    let Some((server, mut client)) = Watched::start_with_client(&[]) else { return };
     let mut random = Random::from_env();
     for round in 0..300 {
         let mut bytes = match round % 3 {
@@ -102,8 +100,7 @@ fn nonsense_is_refused_and_a_body_is_not_read() {
 /// A crowd asks for metrics all the time, and does not read them: a client of Redis's protocol goes on.
 #[test]
 fn a_crowd_of_scrapers_does_not_hold_clients_up() {
-    let Some(server) = Watched::start(&[]) else { return };
-    let mut client = server.connect();
+    let Some((server, mut client)) = Watched::start_with_client(&[]) else { return };
     let mut crowd = Vec::new();
     for number in 0..200 {
         let mut socket = TcpStream::connect(server.admin).unwrap();

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::ops::Deref;
 
-use wire::{Server, free_address};
+use wire::{Connection, Server, free_address};
 
 use crate::exposition::{Metrics, Style};
 use crate::support::{Home, eventually};
@@ -81,6 +81,13 @@ impl Watched {
         let probe = b"GET /health/ready HTTP/1.0\r\n\r\n";
         eventually("it is ready", || send(admin, probe).is_ok_and(|answer| answer.starts_with(b"HTTP/1.0 200")));
         Some(Watched { server, admin, home })
+    }
+
+    /// The same, with a client.
+    pub(crate) fn start_with_client(args: &[&str]) -> Option<(Watched, Connection)> {
+        let server = Watched::start(args)?;
+        let client = server.connect();
+        Some((server, client))
     }
 
     /// Reads and checks the metrics.

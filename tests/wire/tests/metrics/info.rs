@@ -8,97 +8,31 @@ use crate::support::ok;
 
 /// Fields that redis_exporter makes a gauge or a counter of, without a condition. Its names for modules, clusters and other
 /// products are left out.
-const NUMBERS: &[&str] = &[
-    "uptime_in_seconds",
-    "process_id",
-    "connected_clients",
-    "blocked_clients",
-    "tracking_clients",
-    "client_recent_max_output_buffer",
-    "client_recent_max_input_buffer",
-    "allocator_active",
-    "allocator_allocated",
-    "allocator_resident",
-    "allocator_frag_ratio",
-    "allocator_frag_bytes",
-    "allocator_rss_ratio",
-    "allocator_rss_bytes",
-    "used_memory",
-    "used_memory_rss",
-    "used_memory_peak",
-    "used_memory_lua",
-    "used_memory_overhead",
-    "used_memory_startup",
-    "used_memory_dataset",
-    "used_memory_scripts",
-    "maxmemory",
-    "mem_fragmentation_ratio",
-    "mem_fragmentation_bytes",
-    "mem_clients_slaves",
-    "mem_clients_normal",
-    "mem_not_counted_for_evict",
-    "lazyfree_pending_objects",
-    "active_defrag_running",
-    "migrate_cached_sockets",
-    "active_defrag_hits",
-    "active_defrag_misses",
-    "active_defrag_key_hits",
-    "active_defrag_key_misses",
-    "expired_time_cap_reached_count",
-    "loading",
-    "rdb_changes_since_last_save",
-    "rdb_bgsave_in_progress",
-    "rdb_last_save_time",
-    "rdb_last_bgsave_time_sec",
-    "rdb_current_bgsave_time_sec",
-    "rdb_last_cow_size",
-    "aof_enabled",
-    "aof_rewrite_in_progress",
-    "aof_rewrite_scheduled",
-    "aof_last_rewrite_time_sec",
-    "aof_current_rewrite_time_sec",
-    "aof_last_cow_size",
-    "aof_current_size",
-    "aof_base_size",
-    "aof_pending_rewrite",
-    "aof_buffer_length",
-    "aof_pending_bio_fsync",
-    "aof_delayed_fsync",
-    "module_fork_in_progress",
-    "module_fork_last_cow_size",
-    "pubsub_channels",
-    "pubsub_patterns",
-    "latest_fork_usec",
-    "connected_slaves",
-    "repl_backlog_size",
-    "repl_backlog_active",
-    "repl_backlog_first_byte_offset",
-    "repl_backlog_histlen",
-    "master_repl_offset",
-    "second_repl_offset",
-    "slave_expires_tracked_keys",
-    "sync_full",
-    "sync_partial_ok",
-    "sync_partial_err",
-    "total_connections_received",
-    "total_commands_processed",
-    "rejected_connections",
-    "total_net_input_bytes",
-    "total_net_output_bytes",
-    "expired_keys",
-    "evicted_keys",
-    "keyspace_hits",
-    "keyspace_misses",
-    "used_cpu_sys",
-    "used_cpu_user",
-    "used_cpu_sys_children",
-    "used_cpu_user_children",
-];
+const NUMBERS: &str = "\
+    async_loading rdb_saves rdb_last_load_keys_expired rdb_last_load_keys_loaded aof_rewrites \
+    aof_rewrites_consecutive_failures current_fork_perc \
+    uptime_in_seconds process_id connected_clients blocked_clients tracking_clients \
+    client_recent_max_output_buffer client_recent_max_input_buffer allocator_active allocator_allocated \
+    allocator_resident allocator_frag_ratio allocator_frag_bytes allocator_rss_ratio allocator_rss_bytes \
+    used_memory used_memory_rss used_memory_peak used_memory_lua used_memory_overhead used_memory_startup \
+    used_memory_dataset used_memory_scripts maxmemory mem_fragmentation_ratio mem_fragmentation_bytes \
+    mem_clients_slaves mem_clients_normal mem_not_counted_for_evict lazyfree_pending_objects \
+    active_defrag_running migrate_cached_sockets active_defrag_hits active_defrag_misses active_defrag_key_hits \
+    active_defrag_key_misses expired_time_cap_reached_count loading rdb_changes_since_last_save \
+    rdb_bgsave_in_progress rdb_last_save_time rdb_last_bgsave_time_sec rdb_current_bgsave_time_sec \
+    rdb_last_cow_size aof_enabled aof_rewrite_in_progress aof_rewrite_scheduled aof_last_rewrite_time_sec \
+    aof_current_rewrite_time_sec aof_last_cow_size aof_current_size aof_base_size aof_pending_rewrite \
+    aof_buffer_length aof_pending_bio_fsync aof_delayed_fsync module_fork_in_progress module_fork_last_cow_size \
+    pubsub_channels pubsub_patterns latest_fork_usec connected_slaves repl_backlog_size repl_backlog_active \
+    repl_backlog_first_byte_offset repl_backlog_histlen master_repl_offset second_repl_offset \
+    slave_expires_tracked_keys sync_full sync_partial_ok sync_partial_err total_connections_received \
+    total_commands_processed rejected_connections total_net_input_bytes total_net_output_bytes expired_keys \
+    evicted_keys keyspace_hits keyspace_misses used_cpu_sys used_cpu_user used_cpu_sys_children \
+    used_cpu_user_children";
 
 #[test]
 fn redis_exporter_finds_all_that_it_looks_for() {
-    let Some(server) = Watched::start(&["--slowlog-log-slower-than", "-1"]) else { return };
-    let mut client = server.connect();
+    let Some((_server, mut client)) = Watched::start_with_client(&["--slowlog-log-slower-than", "-1"]) else { return };
     ok(&mut client, "CLIENT SETNAME redis_exporter");
     ok(&mut client, "SET a 1 EX 1000");
     assert!(client.run("LPUSH a 1").is_error());
@@ -115,7 +49,7 @@ fn redis_exporter_finds_all_that_it_looks_for() {
         }
     }
     let find = |name: &str| fields.iter().find(|((_, field), _)| field == name).map(|(_, value)| value.as_str());
-    for name in NUMBERS {
+    for name in NUMBERS.split(' ') {
         let value = find(name).unwrap_or_else(|| panic!("INFO ALL has no {name}"));
         assert!(value.parse::<f64>().is_ok(), "{name}: {value}");
     }
@@ -162,8 +96,7 @@ fn redis_exporter_finds_all_that_it_looks_for() {
 /// What RedisInsight asks when it connects, and when it lists keys, is answered.
 #[test]
 fn redis_insight_gets_its_answers() {
-    let Some(server) = Watched::start(&[]) else { return };
-    let mut client = server.connect();
+    let Some((_server, mut client)) = Watched::start_with_client(&[]) else { return };
     ok(&mut client, "SET a 1");
     for line in [
         "CLIENT SETNAME redisinsight",
@@ -210,8 +143,7 @@ const SHOWN: &[(&str, &[&str])] = &[
 /// INFO, read as RedisInsight reads it: sections by their titles in lower case, and what it shows of a database in them.
 #[test]
 fn redis_insight_finds_what_it_shows() {
-    let Some(server) = Watched::start(&[]) else { return };
-    let mut client = server.connect();
+    let Some((_server, mut client)) = Watched::start_with_client(&[]) else { return };
     ok(&mut client, "CLIENT SETNAME redisinsight-browser-1a2b3c4d");
     ok(&mut client, "MSET a 1 b 2");
     ok(&mut client, "SELECT 3");

@@ -5,12 +5,13 @@
 mod commands;
 mod model;
 
-use wire::{Connection, Random, Reply, Session};
+use wire::own::steps;
+use wire::{Connection, Random, Reply, Session, split_args};
 
 use commands::Commands;
 use model::Model;
 
-const STEPS: usize = 60_000;
+const STEPS: usize = 20_000;
 /// Commands that travel together: sometimes one, sometimes many.
 const PIPELINE_MAX: usize = 40;
 /// How many of the last commands a failure shows.
@@ -23,7 +24,7 @@ fn random_commands_agree_with_a_plain_map() {
     let mut commands = Commands::new(Random::from_env(), &session);
     let mut model = Model::default();
     let mut history = Vec::new();
-    while history.len() < STEPS {
+    while history.len() < steps(STEPS) {
         let pipeline = commands.pipeline(PIPELINE_MAX);
         compare(&mut connection, &mut model, &pipeline, &mut history);
     }
@@ -34,7 +35,9 @@ fn random_commands_agree_with_a_plain_map() {
 fn compare(connection: &mut Connection, model: &mut Model, pipeline: &[String], history: &mut Vec<String>) {
     let replies = connection.pipeline(pipeline);
     for (command, reply) in pipeline.iter().zip(replies) {
-        let expected = in_order(command, model.run(command));
+        let words = split_args(command).expect("a command that can be split");
+        let expected = model.run(&words).unwrap_or_else(|error| Reply::Error(error.into()));
+        let expected = in_order(command, expected);
         let received = in_order(command, reply);
         history.push(format!("> {command}\n{expected}"));
         if received != expected {

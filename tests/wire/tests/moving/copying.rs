@@ -2,15 +2,14 @@
 
 use crate::compare::assert_equal;
 use crate::load::Load;
-use crate::moves::{target, url};
-use crate::servers::{Product, Source};
+use crate::moves::{start, url};
+use crate::servers::Product;
 use crate::tool::{Tool, promote};
 
 #[test]
 fn a_source_that_takes_no_replica_is_copied() {
     for product in [Product::Redis, Product::Valkey] {
-        let Some(source) = Source::start(product, &[]) else { continue };
-        let server = target(&[]);
+        let Some((source, server)) = start(product, &[]) else { continue };
         let mut client = source.connect();
         client.run("ACL SETUSER mover on >secret ~* &* +@all -psync -sync");
         let load = Load::start(source.address, product == Product::Valkey);

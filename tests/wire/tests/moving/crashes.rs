@@ -4,7 +4,7 @@ use wire::Server;
 
 use crate::compare::assert_equal;
 use crate::load::Load;
-use crate::moves::{assert_digests, end, target, url};
+use crate::moves::{assert_digests, end, start, target, url};
 use crate::servers::{Product, Source};
 use crate::support::{Dir, eventually};
 use crate::tool::{Tool, promote, wait_until_following};
@@ -12,8 +12,7 @@ use crate::tool::{Tool, promote, wait_until_following};
 #[test]
 fn the_tool_is_killed() {
     for product in [Product::Redis, Product::Valkey] {
-        let Some(source) = Source::start(product, &[]) else { continue };
-        let server = target(&[]);
+        let Some((source, server)) = start(product, &[]) else { continue };
         let load = Load::start(source.address, product == Product::Valkey);
         let mut tool = Tool::follow(&source.url(), &url(&server), &[]);
         // Somewhere, the first time perhaps within the load.

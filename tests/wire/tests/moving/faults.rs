@@ -8,7 +8,7 @@ use wire::{Connection, Server};
 
 use crate::compare::assert_equal;
 use crate::load::Load;
-use crate::moves::{end, target, url};
+use crate::moves::{end, start, target, url};
 use crate::proxy::Proxy;
 use crate::servers::{Product, Source};
 use crate::support::{Dir, eventually};
@@ -27,8 +27,7 @@ fn through(proxy: &Proxy) -> String {
 /// The history still comes, but nobody can ask how long it is: there may be more of it.
 #[test]
 fn a_source_that_does_not_say_how_far_it_is_is_waited_for() {
-    let Some(source) = Source::start(Product::Redis, &[]) else { return };
-    let server = target(&[]);
+    let Some((source, server)) = start(Product::Redis, &[]) else { return };
     let (mut client, mut here) = (source.connect(), server.connect());
     fill(&mut client);
     let proxy = Proxy::to(source.address);
@@ -54,8 +53,7 @@ fn a_source_that_does_not_say_how_far_it_is_is_waited_for() {
 /// Writers go on when the pause ends, and are held back again before the promotion.
 #[test]
 fn writers_are_held_back_once_more_if_comparing_takes_too_long() {
-    let Some(source) = Source::start(Product::Redis, &[]) else { return };
-    let server = target(&[]);
+    let Some((source, server)) = start(Product::Redis, &[]) else { return };
     let load = Load::start(source.address, false);
     load.wait_for(500);
     let proxy = Proxy::to(source.address);
@@ -117,8 +115,7 @@ fn libraries_of_the_target_are_not_removed_unasked() {
 /// A transaction whose reply is lost is applied once; so is the last one, which ends the import.
 #[test]
 fn a_transaction_without_a_reply_is_applied_once() {
-    let Some(source) = Source::start(Product::Redis, &[]) else { return };
-    let server = target(&[]);
+    let Some((source, server)) = start(Product::Redis, &[]) else { return };
     let (mut client, mut here) = (source.connect(), server.connect());
     fill(&mut client);
     let proxy = Proxy::to(server.address());
@@ -160,8 +157,7 @@ fn a_transaction_without_a_reply_is_applied_once() {
 #[test]
 fn a_request_for_the_promotion_outlives_the_tool() {
     for forgets in [false, true] {
-        let Some(source) = Source::start(Product::Redis, &["--repl-backlog-size", "16kb"]) else { return };
-        let server = target(&[]);
+        let Some((source, server)) = start(Product::Redis, &["--repl-backlog-size", "16kb"]) else { return };
         let (mut client, mut here) = (source.connect(), server.connect());
         fill(&mut client);
         let mut tool = Tool::follow(&source.url(), &url(&server), &[]);

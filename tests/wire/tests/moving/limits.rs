@@ -7,7 +7,7 @@ use std::thread;
 use wire::{Connection, Random};
 
 use crate::compare::assert_equal;
-use crate::moves::{end, target, url};
+use crate::moves::{end, start, target, url};
 use crate::servers::{Product, Source};
 use crate::tool::{Tool, wait_until_following};
 
@@ -71,10 +71,10 @@ fn a_value_that_the_target_does_not_take_ends_the_import_with_its_name() {
 #[test]
 fn data_that_does_not_fit_ends_the_import() {
     let Some(source) = Source::start(Product::Redis, &[]) else { return };
-    let server = target(&["--maxmemory", "40mb", "--maxmemory-policy", "noeviction"]);
+    let server = target(&["--maxmemory", "20mb", "--maxmemory-policy", "noeviction"]);
     let mut client = source.connect();
     let value = vec![b'x'; MEGABYTE];
-    for number in 0..60 {
+    for number in 0..24 {
         client.run_with(&format!("SET large:{number}"), &[&value]);
     }
     assert_refused(Tool::follow(&source.url(), &url(&server), &[]), &["OOM", "raise maxmemory of the target"]);
@@ -160,8 +160,7 @@ fn answer(mut client: TcpStream, begins: &[u8], then: &[u8]) -> Option<()> {
 /// The names under which the target keeps how far it is.
 #[test]
 fn no_command_of_the_source_changes_the_position() {
-    let Some(source) = Source::start(Product::Redis, &[]) else { return };
-    let server = target(&[]);
+    let Some((source, server)) = start(Product::Redis, &[]) else { return };
     let mut client = source.connect();
     fill(&mut client);
     client.run("SELECT 3");
@@ -209,8 +208,7 @@ fn no_command_of_the_source_changes_the_position() {
 /// What moves or removes whole databases leaves the position where it is, and what asks for the promotion too.
 #[test]
 fn the_position_stays_when_databases_are_swapped_or_emptied() {
-    let Some(source) = Source::start(Product::Redis, &["--databases", "20"]) else { return };
-    let server = target(&[]);
+    let Some((source, server)) = start(Product::Redis, &["--databases", "20"]) else { return };
     let (mut client, mut here) = (source.connect(), server.connect());
     fill(&mut client);
     let mut tool = Tool::follow(&source.url(), &url(&server), &[]);

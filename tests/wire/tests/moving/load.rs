@@ -65,95 +65,55 @@ const PAUSE: Duration = Duration::from_millis(20);
 fn line(random: &mut Random, has_field_deadlines: bool) -> String {
     let key = |random: &mut Random, kind: &str| format!("{kind}:{}", random.below(12));
     let number = random.below(50);
-    let one = |random: &mut Random, kind: &str, lines: &[&str]| {
-        let line = lines[random.below(lines.len())];
+    let one_of = |random: &mut Random, kind: &str, lines: &[&str]| {
+        let line = random.pick(lines);
         let (key, other) = (key(random, kind), key(random, kind));
         line.replace('K', &key).replace('J', &other).replace('#', &number.to_string())
     };
+    let one =
+        |random: &mut Random, kind: &str, lines: &str| one_of(random, kind, &lines.split(" | ").collect::<Vec<_>>());
     match random.below(if has_field_deadlines { 11 } else { 10 }) {
         0 | 1 => one(
             random,
             "string",
-            &[
-                "INCR K",
-                "INCRBYFLOAT f:K 0.25",
-                "APPEND a:K x#",
-                "SET K # PX 60000",
-                "SETRANGE a:K # zz",
-                "GETDEL K",
-                "SET K #",
-                "GETEX K EX 500",
-                "SETBIT b:K # 1",
-                "BITOP OR b:J b:K b:J",
-                "PFADD p:K #",
-                "COPY K J REPLACE",
-                "SET e:K # PX 30",
-            ],
+            "INCR K | INCRBYFLOAT f:K 0.25 | APPEND a:K x# | SET K # PX 60000 | SETRANGE a:K # zz | \
+                    GETDEL K | SET K # | GETEX K EX 500 | SETBIT b:K # 1 | BITOP OR b:J b:K b:J | PFADD p:K # | \
+                    COPY K J REPLACE | SET e:K # PX 30",
         ),
         2 => one(
             random,
             "list",
-            &[
-                "RPUSH K #",
-                "LPUSH K #",
-                "LPOP K",
-                "RPOPLPUSH K J",
-                "LINSERT K BEFORE # x",
-                "LTRIM K 0 30",
-                "LREM K 1 #",
-                "SORT K STORE J",
-            ],
+            "RPUSH K # | LPUSH K # | LPOP K | RPOPLPUSH K J | LINSERT K BEFORE # x | LTRIM K 0 30 | \
+                    LREM K 1 # | SORT K STORE J",
         ),
         3 => one(
             random,
             "hash",
-            &["HSET K f# #", "HINCRBY K n 1", "HINCRBYFLOAT K d 0.5", "HDEL K f#", "HSETNX K f# x", "RENAME K J"],
+            "HSET K f# # | HINCRBY K n 1 | HINCRBYFLOAT K d 0.5 | HDEL K f# | HSETNX K f# x | RENAME K J",
         ),
-        4 => one(
-            random,
-            "set",
-            &["SADD K # a b", "SPOP K", "SREM K #", "SMOVE K J #", "SUNIONSTORE J K J", "SDIFFSTORE J J K"],
-        ),
+        4 => {
+            one(random, "set", "SADD K # a b | SPOP K | SREM K # | SMOVE K J # | SUNIONSTORE J K J | SDIFFSTORE J J K")
+        }
         5 => one(
             random,
             "zset",
-            &[
-                "ZADD K # a#",
-                "ZINCRBY K 1.5 a#",
-                "ZPOPMIN K",
-                "ZREMRANGEBYRANK K 20 -1",
-                "ZUNIONSTORE J 2 K J",
-                "GEOADD g:K 13.#1 38.# p#",
-            ],
+            "ZADD K # a# | ZINCRBY K 1.5 a# | ZPOPMIN K | ZREMRANGEBYRANK K 20 -1 | ZUNIONSTORE J 2 K J | \
+                    GEOADD g:K 13.#1 38.# p#",
         ),
         6 => one(
             random,
             "stream",
-            &[
-                "XADD K * f #",
-                "XADD K MAXLEN ~ 20 * f #",
-                "XGROUP CREATE K g 0 MKSTREAM",
-                "XREADGROUP GROUP g c# COUNT 3 STREAMS K >",
-                "XAUTOCLAIM K g c# 0 0 COUNT 2",
-                "XTRIM K MAXLEN 30",
-                "XADD K * g # h #",
-            ],
+            "XADD K * f # | XADD K MAXLEN ~ 20 * f # | XGROUP CREATE K g 0 MKSTREAM | \
+                    XREADGROUP GROUP g c# COUNT 3 STREAMS K > | XAUTOCLAIM K g c# 0 0 COUNT 2 | XTRIM K MAXLEN 30 | \
+                    XADD K * g # h #",
         ),
         7 => one(
             random,
             "string",
-            &[
-                "EXPIRE K 300",
-                "PERSIST K",
-                "PEXPIRE K 40",
-                "DEL K",
-                "UNLINK K J",
-                "EXPIRE list:1 200",
-                "EXPIRE hash:# 400",
-                "PEXPIRE set:# 50",
-            ],
+            "EXPIRE K 300 | PERSIST K | PEXPIRE K 40 | DEL K | UNLINK K J | EXPIRE list:1 200 | \
+                    EXPIRE hash:# 400 | PEXPIRE set:# 50",
         ),
-        8 => one(
+        8 => one_of(
             random,
             "string",
             &[
@@ -168,12 +128,8 @@ fn line(random: &mut Random, has_field_deadlines: bool) -> String {
         _ => one(
             random,
             "hash",
-            &[
-                "HPEXPIRE K 60000 FIELDS 1 f#",
-                "HPEXPIRE K 30 FIELDS 1 f#",
-                "HPERSIST K FIELDS 1 f#",
-                "HGETEX K EX 100 FIELDS 1 f#",
-            ],
+            "HPEXPIRE K 60000 FIELDS 1 f# | HPEXPIRE K 30 FIELDS 1 f# | HPERSIST K FIELDS 1 f# | \
+                    HGETEX K EX 100 FIELDS 1 f#",
         ),
     }
 }

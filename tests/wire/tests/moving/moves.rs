@@ -17,6 +17,12 @@ pub(crate) fn target(more: &[&str]) -> Holdfast {
     Holdfast::start(&args).expect("a source was started, so there is a Holdfast")
 }
 
+/// A source, and the Holdfast that it is moved to.
+pub(crate) fn start(product: Product, args: &[&str]) -> Option<(Source, Holdfast)> {
+    let source = Source::start(product, args)?;
+    Some((source, target(&[])))
+}
+
 pub(crate) fn url(server: &Holdfast) -> String {
     format!("redis://{}", server.address())
 }
@@ -45,8 +51,7 @@ pub(crate) fn assert_digests(product: Product, tool: &Tool) {
 
 /// Writers never stop: the source holds them back. Connections to both sides break all the time.
 fn move_under_load(product: Product, args: &[&str]) {
-    let Some(source) = Source::start(product, args) else { return };
-    let server = target(&[]);
+    let Some((source, server)) = start(product, args) else { return };
     let load = Load::start(source.address, product == Product::Valkey);
     load.wait_for(500);
     let mut client = source.connect();
@@ -96,8 +101,7 @@ fn redis_is_moved_by_a_file() {
 /// Libraries and scripts that say `server` instead of `redis`, as Valkey's documents do.
 #[test]
 fn scripts_of_valkey_run_here() {
-    let Some(source) = Source::start(Product::Valkey, &[]) else { return };
-    let server = target(&[]);
+    let Some((source, server)) = start(Product::Valkey, &[]) else { return };
     let mut client = source.connect();
     let library = "#!lua name=counters\n\
         local function add(keys, args) return server.call('HINCRBY', keys[1], args[1], 2) end\n\
@@ -148,8 +152,7 @@ fn valkey_is_moved_under_load() {
 #[test]
 fn a_source_that_has_forgotten_sends_everything_again() {
     for product in [Product::Redis, Product::Valkey] {
-        let Some(source) = Source::start(product, &["--repl-backlog-size", "16kb"]) else { continue };
-        let server = target(&[]);
+        let Some((source, server)) = start(product, &["--repl-backlog-size", "16kb"]) else { continue };
         let mut client = source.connect();
         for number in 0..50 {
             client.run(&format!("RPUSH list:{number} a b c"));
@@ -184,8 +187,7 @@ fn a_source_that_has_forgotten_sends_everything_again() {
 #[test]
 fn large_values_and_long_transactions() {
     for product in [Product::Redis, Product::Valkey] {
-        let Some(source) = Source::start(product, &[]) else { continue };
-        let server = target(&[]);
+        let Some((source, server)) = start(product, &[]) else { continue };
         let mut client = source.connect();
         let large: Vec<u8> = (0..400_000_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
         let odd: Vec<u8> = (0..=255).collect();

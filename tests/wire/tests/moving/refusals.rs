@@ -1,6 +1,6 @@
 //! What the tool does not do, and what it says about what it leaves out.
 
-use crate::moves::{target, url};
+use crate::moves::{start, target, url};
 use crate::servers::{Product, Source};
 use crate::tool::{Tool, promote, wait_until_following};
 
@@ -46,8 +46,7 @@ fn one_process_follows_into_a_target() {
 
 #[test]
 fn what_is_left_out_is_said_and_is_exit_code_3() {
-    let Some(source) = Source::start(Product::Redis, &["--databases", "32"]) else { return };
-    let server = target(&[]);
+    let Some((source, server)) = start(Product::Redis, &["--databases", "32"]) else { return };
     let mut client = source.connect();
     client.run("SET a 1");
     client.run("SELECT 20");

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use wire::{Connection, Reply, Server};
+use wire::{Connection, Reply};
 
 use crate::support::{End, Home, info, ok};
 
@@ -27,52 +27,36 @@ impl Counting {
     }
 }
 
-#[track_caller]
-fn incr_and_look(server: &Server, writer: &mut Connection, rounds: i64) {
-    let mut asker = server.connect();
-    let counting = Counting::from_here(&mut asker);
-    for count in 1..=rounds {
-        assert_eq!(writer.run("INCR counter").integer(), count);
-        counting.assert_durable(&mut asker, count);
-    }
-}
-
 #[test]
 fn a_reply_means_durable() {
-    let Some(home) = Home::fresh() else { return };
-    let server = home.start(ALWAYS);
-    incr_and_look(&server, &mut server.connect(), 50);
-}
-
-#[test]
-fn the_policy_may_change_while_it_runs() {
-    let Some(home) = Home::fresh() else { return };
-    let server = home.start(&["--appendfsync", "no"]);
-    let mut writer = server.connect();
-    ok(&mut writer, "CONFIG SET appendfsync always");
-    incr_and_look(&server, &mut writer, 50);
-    ok(&mut writer, "CONFIG SET appendfsync everysec");
-    assert_eq!(writer.run("INCR counter").integer(), 51);
-}
-
-#[test]
-fn one_connection_may_ask_for_more() {
-    let Some(home) = Home::fresh() else { return };
-    for policy in ["everysec", "no"] {
-        let server = home.start(&["--appendfsync", policy]);
-        let mut writer = server.connect();
-        ok(&mut writer, "FLUSHALL");
-        ok(&mut writer, "CLIENT DURABILITY always");
-        incr_and_look(&server, &mut writer, 50);
-        ok(&mut writer, "CLIENT DURABILITY default");
-        assert_eq!(writer.run("INCR counter").integer(), 51);
+    for (policy, asked) in [
+        ("always", ""),
+        // Changed while it runs, and asked for by one connection.
+        ("no", "CONFIG SET appendfsync always"),
+        ("everysec", "CLIENT DURABILITY always"),
+        ("no", "CLIENT DURABILITY always"),
+    ] {
+        let Some((_home, server, mut writer)) = Home::serve_client(&["--appendfsync", policy]) else { return };
+        if !asked.is_empty() {
+            ok(&mut writer, asked);
+        }
+        let mut asker = server.connect();
+        let counting = Counting::from_here(&mut asker);
+        for count in 1..=50 {
+            assert_eq!(writer.run("INCR counter").integer(), count);
+            counting.assert_durable(&mut asker, count);
+        }
+        // And back.
+        for back in ["CLIENT DURABILITY default", "CONFIG SET appendfsync everysec"] {
+            ok(&mut writer, back);
+        }
+        assert_eq!(writer.run("INCR counter").integer(), 51, "{policy} {asked}");
     }
 }
 
 #[test]
 fn waitaof_waits_until_it_is_durable() {
-    let Some(home) = Home::fresh() else { return };
-    let server = home.start(&["--appendfsync", "no"]);
+    let Some((_home, server)) = Home::serve(&["--appendfsync", "no"]) else { return };
     let (mut writer, mut asker) = (server.connect(), server.connect());
     let counting = Counting::from_here(&mut asker);
     for count in 1..=50 {
@@ -85,9 +69,7 @@ fn waitaof_waits_until_it_is_durable() {
 /// Nobody sees a count that is not durable, whoever made it.
 #[test]
 fn readers_see_only_what_is_durable() {
-    let Some(home) = Home::fresh() else { return };
-    let server = home.start(ALWAYS);
-    let mut asker = server.connect();
+    let Some((_home, server, mut asker)) = Home::serve_client(ALWAYS) else { return };
     let counting = Counting::from_here(&mut asker);
     let writers: Vec<_> = (0..4)
         .map(|_| {
@@ -111,9 +93,7 @@ fn readers_see_only_what_is_durable() {
 fn many_clients_get_their_own_replies_in_order() {
     const CLIENTS: usize = 50;
     const ROUNDS: i64 = 20;
-    let Some(home) = Home::fresh() else { return };
-    let server = home.start(ALWAYS);
-    let mut asker = server.connect();
+    let Some((home, server, mut asker)) = Home::serve_client(ALWAYS) else { return };
     let base = info::<u64>(&mut asker, "journal_sequence");
     let clients: Vec<_> = (0..CLIENTS)
         .map(|number| {
@@ -145,17 +125,14 @@ fn many_clients_get_their_own_replies_in_order() {
     }
     let durable = info::<u64>(&mut asker, "journal_durable_sequence");
     assert_eq!(durable - base, 2 * CLIENTS as u64 * ROUNDS as u64);
-    server.kill();
-    let server = home.start(ALWAYS);
+    let server = home.serve_again(server, ALWAYS);
     assert_eq!(server.connect().run("DBSIZE").integer(), 3 * CLIENTS as i64);
 }
 
 #[test]
 fn a_long_pipeline_is_answered_in_order() {
     const REQUESTS: i64 = 30_000;
-    let Some(home) = Home::fresh() else { return };
-    let server = home.start(ALWAYS);
-    let mut client = server.connect();
+    let Some((home, server, mut client)) = Home::serve_client(ALWAYS) else { return };
     let mut reader = server.connect();
     for _ in 0..REQUESTS {
         client.queue_line("INCR counter");
@@ -166,15 +143,13 @@ fn a_long_pipeline_is_answered_in_order() {
         assert_eq!(client.read().integer(), count);
     }
     assert_eq!(client.run("GET counter").text(), REQUESTS.to_string());
-    server.kill();
-    let server = home.start(ALWAYS);
+    let server = home.serve_again(server, ALWAYS);
     assert_eq!(server.connect().run("GET counter").text(), REQUESTS.to_string());
 }
 
 #[test]
 fn a_client_that_stops_sending_gets_all_its_replies() {
-    let Some(home) = Home::fresh() else { return };
-    let server = home.start(ALWAYS);
+    let Some((home, server)) = Home::serve(ALWAYS) else { return };
     for round in 0..20 {
         let mut client = server.connect();
         for _ in 0..500 {
@@ -186,17 +161,13 @@ fn a_client_that_stops_sending_gets_all_its_replies() {
         }
         assert_eq!(client.read(), Reply::Closed);
     }
-    server.kill();
-    let server = home.start(ALWAYS);
-    let mut asker = server.connect();
+    let (_server, mut asker) = home.serve_client_again(server, ALWAYS);
     assert!((0..20).all(|round| asker.run(&format!("GET counter:{round}")).text() == "500"));
 }
 
 #[test]
 fn quit_and_reset_come_after_what_was_written() {
-    let Some(home) = Home::fresh() else { return };
-    let server = home.start(ALWAYS);
-    let mut client = server.connect();
+    let Some((home, server, mut client)) = Home::serve_client(ALWAYS) else { return };
     let replies = client.pipeline(&["SET a 1", "RESET", "SET b 2", "CLIENT REPLY SKIP", "SET c 3"][..3]);
     assert_eq!(replies.iter().map(ToString::to_string).collect::<Vec<_>>(), ["+OK", "+RESET", "+OK"]);
     client.queue_line("CLIENT REPLY OFF");
@@ -208,15 +179,13 @@ fn quit_and_reset_come_after_what_was_written() {
     let replies = client.pipeline(&["SET d 4", "QUIT"]);
     assert_eq!(replies.iter().map(ToString::to_string).collect::<Vec<_>>(), ["+OK", "+OK"]);
     assert_eq!(client.read(), Reply::Closed);
-    server.kill();
-    let server = home.start(ALWAYS);
+    let server = home.serve_again(server, ALWAYS);
     assert_eq!(server.connect().run("MGET a b c d").to_string(), "[\"1\", \"2\", \"3\", \"4\"]");
 }
 
 #[test]
 fn large_values_are_durable_too() {
-    let Some(home) = Home::fresh() else { return };
-    let server = home.start(ALWAYS);
+    let Some((home, server)) = Home::serve(ALWAYS) else { return };
     let (mut client, mut asker) = (server.connect(), server.connect());
     let value = vec![b'v'; 8 << 20];
     for number in 0..3 {
@@ -225,16 +194,14 @@ fn large_values_are_durable_too() {
         assert!(info::<u64>(&mut asker, "journal_durable_sequence") >= appended);
     }
     assert!(client.run("GET large:1").bytes() == value);
-    server.kill();
-    let server = home.start(ALWAYS);
+    let server = home.serve_again(server, ALWAYS);
     assert!(server.connect().run("GET large:2").bytes() == value);
 }
 
 /// A client that leaves without waiting takes nothing down, and what it sent is done or not, but not half.
 #[test]
 fn clients_that_leave_early_do_no_harm() {
-    let Some(home) = Home::fresh() else { return };
-    let server = home.start(ALWAYS);
+    let Some((home, server)) = Home::serve(ALWAYS) else { return };
     for round in 0..50 {
         let mut client = server.connect();
         client.queue_line(&format!("MSET left:{round} 1 right:{round} 1"));
@@ -242,9 +209,7 @@ fn clients_that_leave_early_do_no_harm() {
     }
     let mut asker = server.connect();
     ok(&mut asker, "SET still here");
-    server.kill();
-    let server = home.start(ALWAYS);
-    let mut asker = server.connect();
+    let (_server, mut asker) = home.serve_client_again(server, ALWAYS);
     assert_eq!(asker.run("GET still").text(), "here");
     for round in 0..50 {
         let pair = asker.run(&format!("MGET left:{round} right:{round}")).to_string();
@@ -255,31 +220,25 @@ fn clients_that_leave_early_do_no_harm() {
 #[test]
 fn a_stop_answers_what_is_in_flight() {
     const REQUESTS: i64 = 3000;
-    for _ in 0..3 {
-        let Some(home) = Home::fresh() else { return };
-        let server = home.start(ALWAYS);
-        let mut client = server.connect();
-        for _ in 0..REQUESTS {
-            client.queue_line("INCR counter");
-        }
-        client.flush();
-        End::Term.of(server);
-        for count in 1..=REQUESTS {
-            assert_eq!(client.read(), Reply::Integer(count));
-        }
-        assert_eq!(client.read(), Reply::Closed);
-        let server = home.start(ALWAYS);
-        assert_eq!(server.connect().run("GET counter").text(), REQUESTS.to_string());
+    let Some((home, server, mut client)) = Home::serve_client(ALWAYS) else { return };
+    for _ in 0..REQUESTS {
+        client.queue_line("INCR counter");
     }
+    client.flush();
+    End::Term.of(server);
+    for count in 1..=REQUESTS {
+        assert_eq!(client.read(), Reply::Integer(count));
+    }
+    assert_eq!(client.read(), Reply::Closed);
+    let server = home.start(ALWAYS);
+    assert_eq!(server.connect().run("GET counter").text(), REQUESTS.to_string());
 }
 
 /// A reply waits for the disk while half of the next request has come. The other half is read all the same.
 #[test]
 fn half_a_request_behind_a_held_reply_is_finished() {
     const BYTES: usize = 1 << 20;
-    let Some(home) = Home::fresh() else { return };
-    let server = home.start(ALWAYS);
-    let mut client = server.connect();
+    let Some((_home, _server, mut client)) = Home::serve_client(ALWAYS) else { return };
     let value = vec![b'v'; BYTES];
     for _ in 0..20 {
         let mut requests = b"*3\r\n$3\r\nSET\r\n$1\r\nx\r\n$1\r\n1\r\n*3\r\n$3\r\nSET\r\n$3\r\nbig\r\n".to_vec();

@@ -1,11 +1,11 @@
 //! `holdfast check` and `holdfast export`: a data directory looked at, and taken elsewhere.
 
 use std::fs::{self, File};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
-use wire::{Connection, Server, binary, free_address};
+use wire::{Connection, binary};
 
-use crate::support::{End, Home, assert_same, contents, eventually, furnish, ok};
+use crate::support::{End, Home, assert_same, contents, furnish, ok};
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
@@ -17,11 +17,22 @@ fn succeeded(output: &Output) -> String {
     text(&output.stdout)
 }
 
+/// Sends an export to a server, which has to take all of it.
+#[track_caller]
+fn take(connection: &mut Connection, exported: &Output) {
+    succeeded(exported);
+    connection.queue_raw(&exported.stdout);
+    connection.queue_line("ECHO done");
+    while let reply = connection.read()
+        && reply.to_string() != "\"done\""
+    {
+        assert!(!reply.is_error(), "{reply}");
+    }
+}
+
 #[test]
 fn check_says_what_there_is() {
-    let Some(home) = Home::fresh() else { return };
-    let server = home.start(&[]);
-    let mut connection = server.connect();
+    let Some((home, server, mut connection)) = Home::serve_client(&[]) else { return };
     for line in ["SET a 1", "SET b 2", "HSET h f v", "SELECT 7", "SET c 3"] {
         assert!(!connection.run(line).is_error());
     }
@@ -42,8 +53,7 @@ fn check_says_what_there_is() {
 
 #[test]
 fn check_tells_of_a_torn_tail() {
-    let Some(home) = Home::fresh() else { return };
-    let server = home.start(&[]);
+    let Some((home, server)) = Home::serve(&[]) else { return };
     ok(&mut server.connect(), "SET a 1");
     server.kill();
     let file = home.files_named(".seg")[0].clone();
@@ -52,20 +62,6 @@ fn check_tells_of_a_torn_tail() {
     let said = succeeded(&home.tool("check"));
     assert!(said.contains(&format!("note: {file} ends in 7 bytes")), "{said}");
     assert!(home.files() == before, "check has changed the directory");
-}
-
-#[test]
-fn check_of_a_directory_in_use() {
-    let Some(home) = Home::fresh() else { return };
-    let server = home.start(&[]);
-    for tool in ["check", "export"] {
-        let output = home.tool(tool);
-        assert!(!output.status.success());
-        assert_eq!(text(&output.stdout), "");
-        let said = text(&output.stderr);
-        assert!(said.contains(&format!("is in use by process {}", server.process_id())), "{said}");
-    }
-    ok(&mut server.connect(), "SET still here");
 }
 
 #[test]
@@ -116,9 +112,7 @@ impl Drop for ReadOnly<'_> {
 #[test]
 fn check_and_export_of_a_directory_that_cannot_be_written() {
     for end in [End::Kill, End::Term] {
-        let Some(home) = Home::fresh() else { return };
-        let server = home.start(&[]);
-        let mut connection = server.connect();
+        let Some((home, server, mut connection)) = Home::serve_client(&[]) else { return };
         ok(&mut connection, "SET a 1");
         ok(&mut connection, "SAVE");
         ok(&mut connection, "SET b 2");
@@ -141,43 +135,37 @@ fn check_and_export_of_a_directory_that_cannot_be_written() {
     }
 }
 
-/// A server that holds the directory is seen through another mount of it, too.
+/// A server that holds the directory is seen, through another mount of it, too.
 #[test]
-fn check_of_a_directory_in_use_that_cannot_be_written() {
-    let Some(home) = Home::fresh() else { return };
-    let server = home.start(&[]);
+fn check_of_a_directory_in_use() {
+    let Some((home, server)) = Home::serve(&[]) else { return };
+    let is_refused = || {
+        for tool in ["check", "export"] {
+            let output = home.tool(tool);
+            let said = text(&output.stderr);
+            assert!(!output.status.success() && text(&output.stdout).is_empty());
+            assert!(said.contains(&format!("is in use by process {}", server.process_id())), "{said}");
+        }
+    };
+    is_refused();
+    ok(&mut server.connect(), "SET still here");
     let Some(_mounted) = ReadOnly::mount(&home) else { return };
-    for tool in ["check", "export"] {
-        let output = home.tool(tool);
-        let said = text(&output.stderr);
-        assert!(!output.status.success() && text(&output.stdout).is_empty());
-        assert!(said.contains(&format!("is in use by process {}", server.process_id())), "{said}");
-    }
+    is_refused();
 }
 
 #[test]
 fn an_export_makes_an_equal_server() {
-    let Some(home) = Home::fresh() else { return };
-    let server = home.start(&[]);
+    let Some((home, server)) = Home::serve(&[]) else { return };
     furnish(&mut server.connect(), true);
     let expected = contents(&mut server.connect(), true);
     End::Kill.of(server);
     let before = home.files();
     let exported = home.tool("export");
-    assert!(exported.status.success(), "{}", text(&exported.stderr));
     assert!(home.files() == before, "export has changed the directory");
     let Some(other) = Home::fresh() else { return };
     let server = other.start(&[]);
     let mut connection = server.connect();
-    connection.queue_raw(&exported.stdout);
-    connection.queue_line("ECHO done");
-    loop {
-        let reply = connection.read();
-        assert!(!reply.is_error(), "{reply}");
-        if reply.to_string() == "\"done\"" {
-            break;
-        }
-    }
+    take(&mut connection, &exported);
     assert_same(&contents(&mut connection, true), &expected, "after an export");
 }
 
@@ -196,9 +184,7 @@ fn groups(connection: &mut Connection) -> [String; 4] {
 
 #[test]
 fn groups_and_their_limits_are_exported() {
-    let Some(home) = Home::fresh() else { return };
-    let server = home.start(&[]);
-    let mut connection = server.connect();
+    let Some((home, server, mut connection)) = Home::serve_client(&[]) else { return };
     for line in [
         "IDX.CREATE jobs PREFIX 2 job: \"o\\xffd:\" FIELD due ONLY state 2 ready running GROUP tenant HELD state 2 running \"\"",
         "IDX.CREATE plain PREFIX 1 job: FIELD due",
@@ -224,24 +210,16 @@ fn groups_and_their_limits_are_exported() {
     drop(connection);
     End::Term.of(server);
     let exported = home.tool("export");
-    assert!(exported.status.success(), "{}", text(&exported.stderr));
     let Some(other) = Home::fresh() else { return };
     let server = other.start(&[]);
     let mut connection = server.connect();
-    connection.queue_raw(&exported.stdout);
-    connection.queue_line("ECHO done");
-    while let reply = connection.read()
-        && reply.to_string() != "\"done\""
-    {
-        assert!(!reply.is_error(), "{reply}");
-    }
+    take(&mut connection, &exported);
     assert_eq!(groups(&mut connection), expected);
 }
 
 #[test]
 fn an_export_may_go_to_a_file() {
-    let Some(home) = Home::fresh() else { return };
-    let server = home.start(&[]);
+    let Some((home, server)) = Home::serve(&[]) else { return };
     ok(&mut server.connect(), "SET a 1");
     End::Term.of(server);
     let file = home.data().with_file_name("exported");
@@ -251,38 +229,15 @@ fn an_export_may_go_to_a_file() {
     assert_eq!(text(&fs::read(file).expect("it is there")), expected);
 }
 
-/// Ended when dropped.
-struct Redis(Child);
-
-impl Drop for Redis {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// `REDIS_SERVER` names another than the one in the path.
 #[test]
 fn redis_takes_an_export() {
     let Some(home) = Home::fresh() else { return };
-    let address = free_address();
-    let program = std::env::var("REDIS_SERVER").unwrap_or_else(|_| "redis-server".into());
-    let mut command = Command::new(program);
-    command.args(["--port", &address.port().to_string(), "--save", "", "--dir"]).arg(home.data().with_file_name(""));
-    let Ok(child) = command.stdout(Stdio::null()).spawn() else {
-        wire::skip("there is no redis-server");
-        return;
-    };
-    let _redis = Redis(child);
-    let mut redis = None;
-    eventually("Redis listens", || {
-        redis = Connection::open(address).ok();
-        redis.is_some()
-    });
-    let mut redis = redis.expect("it is connected");
+    let Some(judge) = wire::Redis::start() else { return wire::skip("there is no redis-server") };
+    let mut redis = judge.connect();
+    let port = redis.run("CONFIG GET port").items()[1].text().to_owned();
     // The field deadlines of Redis 7.4 are no command in the Redis of many distributions.
     let field_deadlines = !redis.run("HPEXPIRETIME nosuch FIELDS 1 f").is_error();
-    let server: Server = home.start(&[]);
+    let server = home.start(&[]);
     furnish(&mut server.connect(), field_deadlines);
     let expected = contents(&mut server.connect(), field_deadlines);
     End::Kill.of(server);
@@ -290,7 +245,7 @@ fn redis_takes_an_export() {
     let export = Command::new(binary()).arg("export").arg(home.data()).arg("-o").arg(&path).output();
     succeeded(&export.expect("cannot start the server's binary"));
     let mut pipe = Command::new("redis-cli");
-    pipe.args(["-p", &address.port().to_string(), "--pipe"]).stdin(File::open(&path).expect("it is there"));
+    pipe.args(["-p", &port, "--pipe"]).stdin(File::open(&path).expect("it is there"));
     match pipe.output() {
         Ok(output) => assert!(succeeded(&output).contains("errors: 0,"), "{}", text(&output.stdout)),
         Err(_) => return wire::skip("there is no redis-cli"),
@@ -301,9 +256,7 @@ fn redis_takes_an_export() {
 /// No command makes them but RESTORE: XCLAIM drops what is pending of an entry that is gone.
 #[test]
 fn pending_entries_of_deleted_entries_are_exported() {
-    let Some(home) = Home::fresh() else { return };
-    let server = home.start(&[]);
-    let mut connection = server.connect();
+    let Some((home, server, mut connection)) = Home::serve_client(&[]) else { return };
     for line in [
         "XADD s 1-0 a 1",
         "XADD s 2-0 a 2",
@@ -347,23 +300,14 @@ fn pending_entries_of_deleted_entries_are_exported() {
     );
     End::Kill.of(server);
     let exported = home.tool("export");
-    succeeded(&exported);
-    let take = |connection: &mut Connection, what: &str| {
-        connection.queue_raw(&exported.stdout);
-        connection.queue_line("ECHO done");
-        loop {
-            let reply = connection.read();
-            assert!(!reply.is_error(), "{what}: {reply}");
-            if reply.to_string() == "\"done\"" {
-                break;
-            }
-        }
+    let verify = |connection: &mut Connection, what: &str| {
+        take(connection, &exported);
         assert_eq!(seen(connection), expected, "{what}");
     };
     let Some(other) = Home::fresh() else { return };
-    take(&mut other.start(&[]).connect(), "another Holdfast");
+    verify(&mut other.start(&[]).connect(), "another Holdfast");
     match wire::Redis::start() {
-        Some(redis) => take(&mut redis.connect(), "Redis"),
+        Some(redis) => verify(&mut redis.connect(), "Redis"),
         None => wire::skip("there is no redis-server"),
     }
 }
@@ -372,9 +316,7 @@ fn pending_entries_of_deleted_entries_are_exported() {
 /// the old one, whether the export was sent to it or imported.
 #[test]
 fn sessions_are_exported_whole() {
-    let Some(home) = Home::fresh() else { return };
-    let server = home.start(&[]);
-    let mut connection = server.connect();
+    let Some((home, server, mut connection)) = Home::serve_client(&[]) else { return };
     for line in [
         "SESSION.OPEN ID s TTL 600000 CAP 1 kind worker",
         "SESSION.CALL s 1 LOW 1 INCR n",
@@ -392,7 +334,6 @@ fn sessions_are_exported_whole() {
     }
     End::Kill.of(server);
     let exported = home.tool("export");
-    succeeded(&exported);
     let file = home.data().with_file_name("exported.aof");
     fs::write(&file, &exported.stdout).expect("the export can be written");
     let verify = |connection: &mut Connection, how: &str| {
@@ -419,15 +360,7 @@ fn sessions_are_exported_whole() {
     let Some(fed) = Home::fresh() else { return };
     let server = fed.start(&[]);
     let mut connection = server.connect();
-    connection.queue_raw(&exported.stdout);
-    connection.queue_line("ECHO done");
-    loop {
-        let reply = connection.read();
-        assert!(!reply.is_error(), "{reply}");
-        if reply.to_string() == "\"done\"" {
-            break;
-        }
-    }
+    take(&mut connection, &exported);
     verify(&mut connection, "sent");
     let Some(imported) = Home::fresh() else { return };
     let output = Command::new(binary()).arg("import").arg(&file).arg("--dir").arg(imported.data()).output();
@@ -448,9 +381,7 @@ fn repair(home: &Home, more: &[&str]) -> Output {
 
 #[test]
 fn a_damaged_end_is_cut_off_after_it_was_shown() {
-    let Some(home) = Home::fresh() else { return };
-    let server = home.start(&["--appendfsync", "always"]);
-    let mut connection = server.connect();
+    let Some((home, server, mut connection)) = Home::serve_client(&["--appendfsync", "always"]) else { return };
     for number in 1..=20 {
         ok(&mut connection, &format!("SET k{number} v{number}"));
     }
@@ -488,9 +419,7 @@ fn a_damaged_end_is_cut_off_after_it_was_shown() {
 
 #[test]
 fn batches_behind_the_damage_are_lost_only_if_that_is_said() {
-    let Some(home) = Home::fresh() else { return };
-    let server = home.start(&["--appendfsync", "always"]);
-    let mut connection = server.connect();
+    let Some((home, server, mut connection)) = Home::serve_client(&["--appendfsync", "always"]) else { return };
     for number in 1..=20 {
         ok(&mut connection, &format!("SET k{number} v{number}"));
     }
@@ -513,8 +442,7 @@ fn batches_behind_the_damage_are_lost_only_if_that_is_said() {
 
 #[test]
 fn a_missing_segment_is_no_case_for_a_repair() {
-    let Some(home) = Home::fresh() else { return };
-    let server = home.start(&["--appendfsync", "always"]);
+    let Some((home, server)) = Home::serve(&["--appendfsync", "always"]) else { return };
     ok(&mut server.connect(), "SET a 1");
     server.kill();
     let file = home.files_named(".seg")[0].clone();

@@ -7,7 +7,7 @@ use wire::{Connection, Random, Reply, Server};
 
 use crate::support::Home;
 
-const JOBS: usize = 10_000;
+const JOBS: usize = 4_000;
 const WORKERS: usize = 64;
 /// How many workers try each job, on average.
 const RIVALS: usize = 8;
@@ -18,20 +18,6 @@ const CLAIM: &str = "local current = redis.call('HGET', KEYS[1], ARGV[1])\nif cu
                      redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])\n    return 1\nelse\n    return 0\nend";
 
 #[test]
-fn each_job_is_won_once() {
-    let Some(home) = Home::fresh() else { return };
-    let server = home.start(THREADS);
-    fill(&mut server.connect());
-    let won = race(&server, Random::from_env().next_u64(), usize::MAX);
-    let mut connection = server.connect();
-    for (job, winners) in &won {
-        let [winner] = winners[..] else { panic!("job {job} was won by {winners:?}") };
-        assert_eq!(connection.run(&format!("HGET job:{job} state")).text(), format!("claimed:{winner}"));
-    }
-    assert_eq!(won.len(), JOBS, "every job was tried by somebody, so it was won");
-}
-
-#[test]
 fn each_job_is_won_once_though_the_server_is_killed() {
     let Some(home) = Home::fresh() else { return };
     let mut random = Random::from_env();
@@ -39,8 +25,7 @@ fn each_job_is_won_once_though_the_server_is_killed() {
     fill(&mut server.connect());
     // Killed after so many replies, in the middle of the race.
     let mut won = race(&server, random.next_u64(), 1000 + random.below(JOBS - 2000));
-    server.kill();
-    let server = home.start(THREADS);
+    let server = home.serve_again(server, THREADS);
     for (job, winners) in race(&server, random.next_u64(), usize::MAX) {
         won.entry(job).or_default().extend(winners);
     }

@@ -21,9 +21,11 @@ fn limit(server: &Server, descriptors: &str) -> bool {
 
 #[test]
 fn without_descriptors_the_journal_goes_on() {
-    let Some(home) = Home::fresh() else { return };
-    let server = home.start(&["--appendfsync", "always", "--auto-aof-rewrite-percentage", "0"]);
-    let mut connection = server.connect();
+    let Some((home, server, mut connection)) =
+        Home::serve_client(&["--appendfsync", "always", "--auto-aof-rewrite-percentage", "0"])
+    else {
+        return;
+    };
     ok(&mut connection, "SET first 1");
     if !limit(&server, "3") {
         return;
@@ -49,9 +51,7 @@ fn without_descriptors_the_journal_goes_on() {
         more += 1;
         segments() == 2
     });
-    server.kill();
-    let server = home.start(&[]);
-    let mut connection = server.connect();
+    let (_server, mut connection) = home.serve_client_again(server, &[]);
     assert_eq!(connection.run("DBSIZE").integer(), more + 1);
     assert_eq!(connection.run("STRLEN key:69"), Reply::Integer(1 << 20));
     assert!(!home.stderr().contains("WARN"), "{}", home.stderr());

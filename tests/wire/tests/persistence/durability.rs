@@ -1,30 +1,22 @@
 //! Waiting until writes are safe: WAITAOF once, CLIENT DURABILITY for a connection.
 
-use wire::{Product, Session, check};
+use wire::{Product, Session, check, in_full};
 
 #[test]
 fn waitaof_refuses_what_cannot_be() {
-    check(
+    check(&in_full(
         r#"
         # needs redis >= 7.2
-        > WAITAOF 2 0 0
-        -ERR value is out of range, value must between 0 and 1
-        > WAITAOF -1 0 0
-        -ERR value is out of range, value must between 0 and 1
-        > WAITAOF x 0 0
-        -ERR value is not an integer or out of range
-        > WAITAOF 0 -1 0
-        -ERR value is out of range, must be positive
-        > WAITAOF 0 x 0
-        -ERR value is out of range, must be positive
-        > WAITAOF 0 0 -1
-        -ERR timeout is negative
-        > WAITAOF 0 0 x
-        -ERR timeout is not an integer or out of range
-        > WAITAOF 0 0 9223372036854775807
-        -ERR timeout is out of range
+        WAITAOF 2 0 0 => -ERR value is out of range, value must between 0 and 1
+        WAITAOF -1 0 0 => -ERR value is out of range, value must between 0 and 1
+        WAITAOF x 0 0 => -ERR value is not an integer or out of range
+        WAITAOF 0 -1 0 => -ERR value is out of range, must be positive
+        WAITAOF 0 x 0 => -ERR value is out of range, must be positive
+        WAITAOF 0 0 -1 => -ERR timeout is negative
+        WAITAOF 0 0 x => -ERR timeout is not an integer or out of range
+        WAITAOF 0 0 9223372036854775807 => -ERR timeout is out of range
         "#,
-    );
+    ));
 }
 
 #[test]
@@ -96,20 +88,15 @@ fn who_waits_for_a_replica_can_be_let_go() {
 
 #[test]
 fn wait_is_about_replicas_alone() {
-    check(
+    check(&in_full(
         r#"
-        > SET a 1
-        +OK
-        > WAIT 0 0
-        :0
-        > WAIT 1 10
-        :0
-        > WAIT 1 -1
-        -ERR timeout is negative
-        > WAIT x 0
-        -ERR value is not an integer or out of range
+        SET a 1 => +OK
+        WAIT 0 0 => :0
+        WAIT 1 10 => :0
+        WAIT 1 -1 => -ERR timeout is negative
+        WAIT x 0 => -ERR value is not an integer or out of range
         "#,
-    );
+    ));
 }
 
 #[test]

@@ -1,13 +1,13 @@
 //! A second process that follows a data directory: it has what the writer has, writes nothing, and takes over.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use wire::{Connection, Reply, Server};
 
 use crate::faults::SmallDisk;
-use crate::support::{Home, eventually, furnish, info, ok};
+use crate::support::{Home, eventually, furnish, info, ok, position, role, same_digest};
 
 const READ_ONLY: &str = "-READONLY You can't write against a read only replica.";
 
@@ -20,38 +20,19 @@ impl Home {
     }
 }
 
-/// The newest batch that a server has applied.
-fn position(connection: &mut Connection) -> i64 {
-    let role = connection.run("ROLE");
-    match role.items()[0].text() {
-        "master" => role.items()[1].integer(),
-        _ => role.items()[4].integer(),
-    }
-}
-
 /// A line of INFO.
 fn said(connection: &mut Connection, name: &str) -> String {
     info(connection, name)
 }
 
-fn role(connection: &mut Connection) -> String {
-    match connection.run("ROLE") {
-        Reply::Array(parts) => parts[0].text().to_owned(),
-        other => other.to_string(),
-    }
-}
-
-/// Waits until a follower is where its writer is, and returns the digest that both have.
-#[track_caller]
-fn same_digest(writer: &mut Connection, follower: &mut Connection) -> String {
-    let wanted = position(writer);
-    eventually("the follower is where the writer is", || position(follower) >= wanted);
-    let digest = writer.run("DEBUG DIGEST").to_string();
-    assert_eq!(follower.run("DEBUG DIGEST").to_string(), digest);
-    digest
-}
-
 const DEBUG: &[&str] = &["--enable-debug-command", "yes"];
+
+/// A writer and its follower.
+fn pair() -> Option<(Home, Server, Server)> {
+    let (home, writer) = Home::serve(DEBUG)?;
+    let follower = home.follow(DEBUG);
+    Some((home, writer, follower))
+}
 
 #[test]
 fn a_follower_has_what_the_writer_has_and_writes_nothing() {
@@ -213,7 +194,6 @@ fn an_aborted_failover_leaves_one_writer() {
         let is_stopped = round % 2 == 1;
         if is_stopped {
             follower.signal("STOP");
-            eventually("all its threads have stopped", || has_stopped(follower.process_id()));
         }
         ok(&mut at_writer, "FAILOVER");
         if !is_stopped {
@@ -314,13 +294,6 @@ fn a_writer_hands_over_and_its_clients_stay() {
     assert_eq!(subscribed.run("PING").items().len(), 2, "a subscriber is still there");
 }
 
-/// Whether all threads of a process are stopped.
-fn has_stopped(process: u32) -> bool {
-    let threads = std::fs::read_dir(format!("/proc/{process}/task")).expect("the process is there");
-    let state = |path: std::path::PathBuf| std::fs::read_to_string(path.join("stat")).unwrap_or_default();
-    threads.flatten().all(|thread| state(thread.path()).rsplit(") ").next().is_some_and(|rest| rest.starts_with('T')))
-}
-
 /// The writer does not answer: it is fenced, and follows when it wakes.
 #[test]
 fn a_stopped_writer_is_fenced_and_follows_when_it_wakes() {
@@ -333,7 +306,6 @@ fn a_stopped_writer_is_fenced_and_follows_when_it_wakes() {
         ok(&mut at_writer, "SET a 1");
         ok(&mut waiting, "SET b 1");
         writer.signal("STOP");
-        eventually("all its threads have stopped", || has_stopped(writer.process_id()));
         // It is written, or not: nobody may be told that it is.
         at_writer.queue_line("SET lost 1");
         at_writer.queue_line("GET a");
@@ -381,8 +353,7 @@ fn a_follower_may_be_there_first() {
 /// Claims, sessions, runs, cells and waits behave as over a restart.
 #[test]
 fn each_family_goes_on_after_a_promotion() {
-    let Some(home) = Home::fresh() else { return };
-    let (writer, follower) = (home.start(DEBUG), home.follow(DEBUG));
+    let Some((_home, writer, follower)) = pair() else { return };
     let mut at_writer = writer.connect();
     for line in [
         "CELL.SET cell one",
@@ -414,8 +385,7 @@ fn each_family_goes_on_after_a_promotion() {
 /// count.
 #[test]
 fn a_writer_without_a_journal_is_not_taken_over_from() {
-    let Some(home) = Home::fresh() else { return };
-    let (writer, follower) = (home.start(DEBUG), home.follow(DEBUG));
+    let Some((_home, writer, follower)) = pair() else { return };
     let (mut at_writer, mut at_follower) = (writer.connect(), follower.connect());
     ok(&mut at_writer, "SET a 1");
     eventually("the follower has it", || at_writer.run("WAIT 1 5").integer() == 1);
@@ -464,8 +434,7 @@ fn a_session_outlives_a_hand_over_and_back() {
 
 #[test]
 fn who_waits_for_followers_is_told_of_a_hand_over() {
-    let Some(home) = Home::fresh() else { return };
-    let (writer, follower) = (home.start(DEBUG), home.follow(DEBUG));
+    let Some((_home, writer, follower)) = pair() else { return };
     let mut waiting = [writer.connect(), writer.connect()];
     let mut at_follower = follower.connect();
     for (connection, line) in waiting.iter_mut().zip(["WAIT 2 0", "WAITAOF 1 2 0"]) {
@@ -484,8 +453,7 @@ fn who_waits_for_followers_is_told_of_a_hand_over() {
 /// A directory that is gone for a while: clients get an error, not silence, and the follower goes on when it is back.
 #[test]
 fn a_follower_whose_directory_is_gone_says_so() {
-    let Some(home) = Home::fresh() else { return };
-    let (writer, follower) = (home.start(DEBUG), home.follow(DEBUG));
+    let Some((home, writer, follower)) = pair() else { return };
     let (data, aside) = (home.data(), home.data().with_file_name("aside"));
     ok(&mut writer.connect(), "SET a 1");
     let mut at_follower = follower.connect();
@@ -501,8 +469,7 @@ fn a_follower_whose_directory_is_gone_says_so() {
 /// A client that sends its last request to the new writer gets the old one's reply; what was pending still is.
 #[test]
 fn a_session_goes_on_after_a_promotion() {
-    let Some(home) = Home::fresh() else { return };
-    let (writer, follower) = (home.start(DEBUG), home.follow(DEBUG));
+    let Some((_home, writer, follower)) = pair() else { return };
     let mut at_writer = writer.connect();
     for (line, reply) in [
         ("SESSION.OPEN ID s TTL 600000 CAP 1 kind worker", "\"s\""),
@@ -563,7 +530,6 @@ fn a_full_disk_loses_nothing_whoever_takes_over() {
             Way::HandOver => {}
             Way::Stopped => {
                 writer.signal("STOP");
-                eventually("all its threads have stopped", || has_stopped(writer.process_id()));
             }
             Way::Killed => {
                 writer.signal("KILL");
@@ -597,14 +563,22 @@ fn a_full_disk_loses_nothing_whoever_takes_over() {
     }
 }
 
+/// Starts a process that takes the place of the one that writes. Returns it with the line that says where it listens.
+fn upgrade(home: &Home, args: &[&str]) -> (Child, String) {
+    let mut next = Command::new(wire::binary());
+    next.args(["upgrade", "--dir"]).arg(home.data()).args(args).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut next = next.spawn().expect("cannot start the server's binary");
+    let mut line = String::new();
+    BufReader::new(next.stdout.take().expect("it is piped")).read_line(&mut line).expect("it says where it listens");
+    (next, line)
+}
+
 /// A new process takes the place of the old one: at the same address, without a refused connection.
 #[test]
 fn an_upgrade_keeps_the_address_and_the_data() {
-    let Some(home) = Home::fresh() else { return };
-    let mut server = home.start(DEBUG);
+    let Some((home, mut server)) = Home::serve(DEBUG) else { return };
     let address = server.address();
     ok(&mut server.connect(), "SET counter 0");
-    let data = home.data().to_str().expect("a plain path").to_owned();
     let stop = AtomicBool::new(false);
     let counted = std::thread::scope(|scope| {
         let counter = scope.spawn(|| {
@@ -624,13 +598,7 @@ fn an_upgrade_keeps_the_address_and_the_data() {
         });
         for _ in 0..2 {
             let before = server.process_id();
-            let mut next = Command::new(wire::binary());
-            next.args(["upgrade", "--dir", &data]).args(DEBUG).stdout(Stdio::piped()).stderr(Stdio::null());
-            let mut next = next.spawn().expect("cannot start the server's binary");
-            let mut line = String::new();
-            BufReader::new(next.stdout.take().expect("it is piped"))
-                .read_line(&mut line)
-                .expect("it says where it listens");
+            let (next, line) = upgrade(&home, DEBUG);
             assert!(line.contains(&format!("listens on {address}")), "{line}");
             assert_eq!(server.wait_for_end().code(), Some(0));
             let mut connection = Connection::open(address).expect("somebody listens");
@@ -654,7 +622,6 @@ fn a_writer_without_a_journal_is_fenced_too() {
     let (mut at_writer, mut at_follower) = (writer.connect(), home.follow(&[]));
     ok(&mut at_writer, "SET a 1");
     writer.signal("STOP");
-    eventually("all its threads have stopped", || has_stopped(writer.process_id()));
     ok(&mut at_follower.connect(), "REPLICAOF NO ONE");
     ok(&mut at_follower.connect(), "SET a 2");
     writer.signal("CONT");
@@ -668,15 +635,10 @@ fn a_writer_without_a_journal_is_fenced_too() {
 /// The old process writes a last snapshot, which a follower has to load from the beginning.
 #[test]
 fn an_upgrade_without_a_journal_keeps_what_the_last_snapshot_has() {
-    let Some(home) = Home::fresh() else { return };
-    let mut server = home.start(&["--appendonly", "no", "--save", "3600 1"]);
+    let Some((home, mut server)) = Home::serve(&["--appendonly", "no", "--save", "3600 1"]) else { return };
     let address = server.address();
     ok(&mut server.connect(), "SET a 1");
-    let mut next = Command::new(wire::binary());
-    next.args(["upgrade", "--appendonly", "no", "--dir"]).arg(home.data());
-    let mut next = next.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("cannot start the server's binary");
-    let mut line = String::new();
-    BufReader::new(next.stdout.take().expect("it is piped")).read_line(&mut line).expect("it says where it listens");
+    let (next, line) = upgrade(&home, &["--appendonly", "no"]);
     assert_eq!(server.wait_for_end().code(), Some(0));
     let server = Server::adopt(next, address);
     assert_eq!(server.connect().run("GET a").text(), "1", "{line}");

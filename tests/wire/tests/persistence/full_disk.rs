@@ -8,6 +8,8 @@ use wire::{Connection, Reply, Server};
 use crate::faults::SmallDisk;
 use crate::support::{eventually, info, ok};
 
+const POLICIES: [&str; 2] = ["everysec", "always"];
+
 /// A small disk with a few MiB left.
 fn mount() -> Option<SmallDisk> {
     let disk = SmallDisk::mount(8)?;
@@ -84,73 +86,28 @@ fn mend(disk: &SmallDisk, connection: &mut Connection) {
     assert!(connection.run("INFO persistence").text().contains("aof_last_write_status:ok\r\n"));
 }
 
-fn fills_and_recovers(args: &[&str]) {
-    let Some(disk) = mount() else { return };
-    let server = disk.home.start(args);
-    let keys = fill(&server);
-    assert!(keys > 50, "{keys}");
-    let mut connection = connect_when_refused(&server);
-    assert_refuses_writes(&mut connection);
-    mend(&disk, &mut connection);
-    assert_has(&mut connection, keys);
-    ok(&mut connection, "SET later 1");
-    server.kill();
-    let server = disk.home.start(args);
-    let mut connection = server.connect();
-    assert_has(&mut connection, keys);
-    assert_eq!(connection.run("MGET mended later").to_string(), "[\"1\", \"1\"]");
-}
-
+/// Reads go on, also under `always`: what was acknowledged is durable, so there is no reason to hide it.
 #[test]
-fn with_everysec() {
-    fills_and_recovers(&["--appendfsync", "everysec"]);
-}
-
-#[test]
-fn with_always() {
-    fills_and_recovers(&["--appendfsync", "always"]);
-}
-
-#[track_caller]
-fn reads_go_on(args: &[&str]) {
-    let Some(disk) = mount() else { return };
-    let server = disk.home.start(args);
-    let keys = fill(&server);
-    let mut connection = connect_when_refused(&server);
-    assert_has(&mut connection, keys);
-    assert_refuses_writes(&mut connection);
-    assert_has(&mut connection, keys);
-}
-
-/// It is what an operator looks at first.
-fn info_tells_of_it(args: &[&str]) {
-    let Some(disk) = mount() else { return };
-    let server = disk.home.start(args);
-    fill(&server);
-    let persistence = server.connect().run("INFO").to_string();
-    assert!(persistence.contains("aof_last_write_status:err\\r\\n"), "{persistence}");
-    assert!(persistence.contains("No space left on device"), "{persistence}");
-}
-
-#[test]
-fn info_tells_of_it_with_everysec() {
-    info_tells_of_it(&["--appendfsync", "everysec"]);
-}
-
-#[test]
-fn info_tells_of_it_with_always() {
-    info_tells_of_it(&["--appendfsync", "always"]);
-}
-
-#[test]
-fn reads_go_on_with_everysec() {
-    reads_go_on(&["--appendfsync", "everysec"]);
-}
-
-/// What was acknowledged is durable, so there is no reason to hide it.
-#[test]
-fn reads_go_on_with_always() {
-    reads_go_on(&["--appendfsync", "always"]);
+fn it_fills_and_recovers() {
+    for policy in POLICIES {
+        let Some(disk) = mount() else { return };
+        let server = disk.home.start(&["--appendfsync", policy]);
+        let keys = fill(&server);
+        assert!(keys > 50, "{keys}");
+        let mut connection = connect_when_refused(&server);
+        // It is what an operator looks at first.
+        let told = connection.run("INFO").to_string();
+        assert!(told.contains("aof_last_write_status:err\\r\\n") && told.contains("No space left on device"), "{told}");
+        assert_has(&mut connection, keys);
+        assert_refuses_writes(&mut connection);
+        assert_has(&mut connection, keys);
+        mend(&disk, &mut connection);
+        assert_has(&mut connection, keys);
+        ok(&mut connection, "SET later 1");
+        let (_server, mut connection) = disk.home.serve_client_again(server, &["--appendfsync", policy]);
+        assert_has(&mut connection, keys);
+        assert_eq!(connection.run("MGET mended later").to_string(), "[\"1\", \"1\"]");
+    }
 }
 
 /// A snapshot may make room by itself.
@@ -163,9 +120,7 @@ fn a_rewrite_goes_on() {
     disk.make_room();
     assert!(!connection.run("BGREWRITEAOF").is_error());
     eventually("writes are taken again", || connection.run("SET mended 1").to_string() == "+OK");
-    server.kill();
-    let server = disk.home.start(&[]);
-    let mut connection = server.connect();
+    let (_server, mut connection) = disk.home.serve_client_again(server, &[]);
     assert_has(&mut connection, keys);
     assert_eq!(connection.run("GET mended").text(), "1");
 }
@@ -173,7 +128,7 @@ fn a_rewrite_goes_on() {
 /// A signal ends it in any case, and says what was not kept by how it ends.
 #[test]
 fn it_can_be_stopped() {
-    for policy in ["everysec", "always"] {
+    for policy in POLICIES {
         let Some(disk) = mount() else { return };
         let mut server = disk.home.start(&["--appendfsync", policy]);
         let keys = fill(&server);
@@ -215,29 +170,6 @@ fn a_start_without_room_loses_nothing() {
     assert_has(&mut connection, keys);
 }
 
-/// Nobody mends it: the server is killed and started again with room.
-fn survives_a_kill(args: &[&str]) {
-    let Some(disk) = mount() else { return };
-    let server = disk.home.start(args);
-    let keys = fill(&server);
-    server.kill();
-    disk.make_room();
-    let server = disk.home.start(args);
-    let mut connection = server.connect();
-    assert_has(&mut connection, keys);
-    ok(&mut connection, "SET more 1");
-}
-
-#[test]
-fn killed_with_everysec() {
-    survives_a_kill(&["--appendfsync", "everysec"]);
-}
-
-#[test]
-fn killed_with_always() {
-    survives_a_kill(&["--appendfsync", "always"]);
-}
-
 /// Trying again without room changes nothing, however often.
 #[test]
 fn trying_without_room_does_no_harm() {
@@ -257,17 +189,16 @@ fn trying_without_room_does_no_harm() {
     }
     assert_has(&mut connection, keys);
     mend(&disk, &mut connection);
-    server.kill();
-    let server = disk.home.start(&[]);
-    let mut connection = server.connect();
+    let (_server, mut connection) = disk.home.serve_client_again(server, &[]);
     assert_has(&mut connection, keys);
     assert_eq!(connection.run("GET mended").text(), "1");
 }
 
-/// Those whose writes were under way when it happened are told and let go; what was acknowledged before is there.
+/// Those whose writes were under way when it happened are told and let go. Nobody mends it, and the server is killed: what was
+/// acknowledged is there.
 #[test]
 fn many_writers_lose_nothing_that_was_acknowledged() {
-    for policy in ["everysec", "always"] {
+    for policy in POLICIES {
         let Some(disk) = mount() else { return };
         let server = disk.home.start(&["--appendfsync", policy, "--threads", "2"]);
         let writers: Vec<_> = (0..8)
@@ -321,8 +252,7 @@ fn a_snapshot_without_room_fails_alone() {
     assert_eq!(disk.home.files_named(".snap"), Vec::<String>::new());
     eventually("what was half written is gone", || disk.home.files_named(".tmp").is_empty());
     ok(&mut connection, "SET small 1");
-    server.kill();
-    let server = disk.home.start(&[]);
+    let server = disk.home.serve_again(server, &[]);
     assert_eq!(server.connect().run("DBSIZE").integer(), 21);
 }
 
@@ -341,15 +271,14 @@ fn without_a_journal_a_failed_save_stops_writes() {
     disk.make_room();
     ok(&mut connection, "SAVE");
     eventually("writes are taken", || connection.run("SET a 1").to_string() == "+OK");
-    server.kill();
-    let server = disk.home.start(&["--appendonly", "no", "--save", ""]);
+    let server = disk.home.serve_again(server, &["--appendonly", "no", "--save", ""]);
     assert_eq!(server.connect().run("DBSIZE").integer(), 40);
 }
 
 /// A write that is refused has not happened, for any kind of command, before and after a kill.
 #[test]
 fn a_refused_write_is_not_visible() {
-    for policy in ["everysec", "always"] {
+    for policy in POLICIES {
         let Some(disk) = mount() else { return };
         let server = disk.home.start(&["--appendfsync", policy]);
         let mut connection = server.connect();

@@ -91,7 +91,7 @@ fn until_it_is_ready_it_says_loading() {
 #[test]
 fn a_short_load_is_waited_for() {
     for keys in [0, 100] {
-        for round in 0..8 {
+        for round in 0..3 {
             let Some(home) = Home::fresh() else { return };
             if keys > 0 {
                 let server = home.start(&[]);

@@ -1,6 +1,6 @@
 //! DEBUG RELOAD: everything comes back as it was.
 
-use wire::{Session, check};
+use wire::{Session, check, in_full};
 
 use crate::support::{assert_same, contents, furnish};
 
@@ -20,32 +20,22 @@ fn everything_comes_back() {
 
 #[test]
 fn encodings_come_back() {
-    check(
+    check(&in_full(
         r#"
         > MSET int 12345 short "a few letters" long "a string that is longer than the forty-four bytes that Redis keeps beside its header"
         +OK
-        > HSET small f v g 1
-        :2
-        > HSET wide f "a value of more than sixty-four bytes, with which a hash is no longer a listpack in Redis"
-        :1
-        > DEBUG RELOAD
-        +OK
-        > OBJECT ENCODING int
-        "int"
-        > OBJECT ENCODING short
-        "embstr"
-        > OBJECT ENCODING long
-        "raw"
-        > OBJECT ENCODING small
-        "listpack"
-        > OBJECT ENCODING wide
-        "hashtable"
-        > INCR int
-        :12346
-        > HINCRBY small g 1
-        :2
+        HSET small f v g 1 => :2
+        HSET wide f "a value of more than sixty-four bytes, with which a hash is no longer a listpack in Redis" => :1
+        DEBUG RELOAD => +OK
+        OBJECT ENCODING int => "int"
+        OBJECT ENCODING short => "embstr"
+        OBJECT ENCODING long => "raw"
+        OBJECT ENCODING small => "listpack"
+        OBJECT ENCODING wide => "hashtable"
+        INCR int => :12346
+        HINCRBY small g 1 => :2
         "#,
-    );
+    ));
 }
 
 /// What is loaded beside itself is there twice. (Redis ends when that is a key.)

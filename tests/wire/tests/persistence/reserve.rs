@@ -48,8 +48,7 @@ fn a_server_that_has_stopped_takes_no_more_than_it_holds() {
         return wire::skip("this file system cannot reserve space");
     }
     // What one that was killed leaves is given back by the next.
-    server.kill();
-    let server = home.start(&[]);
+    let server = home.serve_again(server, &[]);
     ok(&mut server.connect(), "SET b 1");
     assert!(taken() < 30 << 20, "{} bytes", taken());
     End::Term.of(server);

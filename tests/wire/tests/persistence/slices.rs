@@ -12,12 +12,11 @@ const SLICE_BYTES_MAX: usize = 512 * 256;
 /// All slices together are megabytes, and the first reply after them would wait for a single write.
 #[test]
 fn the_changes_of_a_slice_are_written_before_the_next() {
-    let Some(home) = Home::fresh() else { return };
-    let server = home.start(&["--appendfsync", "no"]);
-    let mut client = server.connect();
+    let Some((home, server, mut client)) = Home::serve_client(&["--appendfsync", "no"]) else { return };
     ok(&mut client, "IDX.CREATE at PREFIX 1 j: FIELD at");
-    for number in 0..RECORDS {
-        assert_eq!(client.run(&format!("HSET j:{number} at {number}")).integer(), 1);
+    let lines: Vec<String> = (0..RECORDS).map(|number| format!("HSET j:{number} at {number}")).collect();
+    for lines in lines.chunks(1_000) {
+        assert!(client.pipeline(lines).iter().all(|reply| reply.integer() == 1));
     }
     let list = home.data().with_file_name("writes");
     let Some(listing) = Injected::listing(&home, &server, "pwrite64", &list) else { return };

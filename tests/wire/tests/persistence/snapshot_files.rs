@@ -11,9 +11,7 @@ fn save(connection: &mut Connection) {
 
 #[test]
 fn old_files_go() {
-    let Some(home) = Home::fresh() else { return };
-    let server = home.start(&[]);
-    let mut connection = server.connect();
+    let Some((home, server, mut connection)) = Home::serve_client(&[]) else { return };
     for round in 0..10 {
         ok(&mut connection, &format!("SET round:{round} {}", "v".repeat(100_000)));
         save(&mut connection);
@@ -24,17 +22,18 @@ fn old_files_go() {
     assert_eq!(home.files_named(".tmp"), Vec::<String>::new());
     let bytes: usize = home.files().values().map(Vec::len).sum();
     assert!(bytes < 2_200_000, "1 MB of values takes {bytes} bytes");
-    server.kill();
-    let server = home.start(&[]);
+    let server = home.serve_again(server, &[]);
     assert_eq!(server.connect().run("DBSIZE").integer(), 10);
 }
 
 /// Whole segments go, and one has 64 MiB.
 #[test]
 fn a_journal_that_grows_long_is_made_short() {
-    let Some(home) = Home::fresh() else { return };
-    let server = home.start(&["--appendfsync", "no", "--auto-aof-rewrite-min-size", "1mb"]);
-    let mut connection = server.connect();
+    let Some((home, server, mut connection)) =
+        Home::serve_client(&["--appendfsync", "no", "--auto-aof-rewrite-min-size", "1mb"])
+    else {
+        return;
+    };
     let value = vec![b'v'; 1 << 20];
     for _ in 0..150 {
         assert_eq!(connection.run_with("SET same", &[&value]).to_string(), "+OK");
@@ -46,17 +45,14 @@ fn a_journal_that_grows_long_is_made_short() {
         let names = names.map(|entry| entry.expect("cannot list").file_name().into_string().expect("a plain name"));
         names.map(|name| bytes(&name)).sum::<u64>() < 80 << 20
     });
-    server.kill();
-    let server = home.start(&[]);
+    let server = home.serve_again(server, &[]);
     assert!(server.connect().run("GET same").bytes() == value);
 }
 
 #[test]
 fn writes_after_a_snapshot_survive() {
-    for end in End::ALL {
-        let Some(home) = Home::fresh() else { return };
-        let server = home.start(&[]);
-        let mut connection = server.connect();
+    for end in [End::Kill, End::Term] {
+        let Some((home, server, mut connection)) = Home::serve_client(&[]) else { return };
         furnish(&mut connection, true);
         save(&mut connection);
         for line in ["SET int 43", "HSET small a 43", "DEL blob", "RENAME raw cooked", "FLUSHDB"] {
@@ -75,15 +71,13 @@ fn writes_after_a_snapshot_survive() {
 /// Writers go on while snapshots are taken, and use what refers from key to key.
 #[test]
 fn writes_during_snapshots_survive() {
-    let Some(home) = Home::fresh() else { return };
-    let server = home.start(&["--enable-debug-command", "yes"]);
-    let mut saver = server.connect();
+    let Some((home, server, mut saver)) = Home::serve_client(&["--enable-debug-command", "yes"]) else { return };
     ok(&mut saver, "DEBUG POPULATE 20000 old 50");
     let writers: Vec<_> = (0..4_u64)
         .map(|number| {
             let mut connection = server.connect();
             std::thread::spawn(move || {
-                for round in 0..1500_u64 {
+                for round in 0..500_u64 {
                     let at = (round * 7919 + number * 104_729) % 20_000;
                     let to = (at * 31 + 17) % 20_000;
                     let commands = [
@@ -114,15 +108,13 @@ fn writes_during_snapshots_survive() {
         writer.join().expect("a writer failed");
     }
     let expected = contents(&mut saver, true);
-    server.kill();
-    let server = home.start(&["--shards", "64"]);
+    let server = home.serve_again(server, &["--shards", "64"]);
     assert_same(&contents(&mut server.connect(), true), &expected, &format!("after {saves} snapshots"));
 }
 
 #[test]
 fn an_unfinished_snapshot_is_removed_and_strange_files_stay() {
-    let Some(home) = Home::fresh() else { return };
-    let server = home.start(&[]);
+    let Some((home, server)) = Home::serve(&[]) else { return };
     ok(&mut server.connect(), "SET a 1");
     server.kill();
     std::fs::write(home.data().join("snapshot-0000000009.tmp"), b"half a snapshot").expect("cannot write a file");

@@ -22,6 +22,33 @@ impl Home {
         can_start_holdfast().then(|| Home { dir: Dir::fresh() })
     }
 
+    /// One with a server on it.
+    pub(crate) fn serve(args: &[&str]) -> Option<(Home, Server)> {
+        let home = Home::fresh()?;
+        let server = home.start(args);
+        Some((home, server))
+    }
+
+    /// One with a server on it, and a client of that.
+    pub(crate) fn serve_client(args: &[&str]) -> Option<(Home, Server, Connection)> {
+        let (home, server) = Home::serve(args)?;
+        let client = server.connect();
+        Some((home, server, client))
+    }
+
+    /// Kills a server, and starts the next one.
+    pub(crate) fn serve_again(&self, server: Server, args: &[&str]) -> Server {
+        server.kill();
+        self.start(args)
+    }
+
+    /// The same, with a client of the next one.
+    pub(crate) fn serve_client_again(&self, server: Server, args: &[&str]) -> (Server, Connection) {
+        let server = self.serve_again(server, args);
+        let client = server.connect();
+        (server, client)
+    }
+
     pub(crate) fn data(&self) -> PathBuf {
         self.dir.path().join("data")
     }
@@ -306,4 +333,31 @@ pub(crate) fn assert_same(found: &Contents, expected: &Contents, when: &str) {
         .collect();
     let shown = differences.iter().take(5).map(String::as_str).collect::<Vec<_>>().join("\n");
     assert!(differences.is_empty(), "{when}: {} differences\n{shown}", differences.len());
+}
+
+/// `master` or `slave`, or what else the server says.
+pub(crate) fn role(connection: &mut Connection) -> String {
+    match connection.run("ROLE") {
+        Reply::Array(parts) => parts[0].text().to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// The newest batch that a server has applied.
+pub(crate) fn position(connection: &mut Connection) -> i64 {
+    let role = connection.run("ROLE");
+    match role.items()[0].text() {
+        "master" => role.items()[1].integer(),
+        _ => role.items()[4].integer(),
+    }
+}
+
+/// Waits until a follower is where its writer is, and returns the digest that both have.
+#[track_caller]
+pub(crate) fn same_digest(writer: &mut Connection, follower: &mut Connection) -> String {
+    let wanted = position(writer);
+    eventually("the follower is where the writer is", || position(follower) >= wanted);
+    let digest = writer.run("DEBUG DIGEST").to_string();
+    assert_eq!(follower.run("DEBUG DIGEST").to_string(), digest);
+    digest
 }

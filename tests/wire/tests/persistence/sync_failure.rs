@@ -19,9 +19,7 @@ fn who_waits_is_told_and_let_go() {
         (&["--appendfsync", "always"][..], &["SET a 1"][..]),
         (&["--appendfsync", "everysec"], &["CLIENT DURABILITY always", "SET a 1"]),
     ] {
-        let Some(home) = Home::fresh() else { return };
-        let server = home.start(policy);
-        let mut safe = server.connect();
+        let Some((home, server, mut safe)) = Home::serve_client(policy) else { return };
         ok(&mut safe, "MSET safe 1 safe:2 1 safe:3 1");
         assert_eq!(safe.run("WAITAOF 1 0 0").to_string(), "[:1, :0]");
         let Some(disk) = break_syncs(&home, &server) else { return };
@@ -46,8 +44,7 @@ fn who_waits_is_told_and_let_go() {
         disk.mend();
         assert!(!client.run("BGREWRITEAOF").is_error());
         eventually("writes are taken", || client.run("SET c 3").to_string() == "+OK");
-        server.kill();
-        let server = home.start(policy);
+        let server = home.serve_again(server, policy);
         assert_eq!(server.connect().run("MGET safe c").to_string(), "[\"1\", \"3\"]", "{policy:?}");
     }
 }
@@ -55,9 +52,7 @@ fn who_waits_is_told_and_let_go() {
 /// A transaction that was open when the disk failed is refused as a whole, now and after a start.
 #[test]
 fn an_open_transaction_cannot_be_committed() {
-    let Some(home) = Home::fresh() else { return };
-    let server = home.start(&["--appendfsync", "always"]);
-    let mut client = server.connect();
+    let Some((home, server, mut client)) = Home::serve_client(&["--appendfsync", "always"]) else { return };
     ok(&mut client, "SET a 1");
     ["TXN.BEGIN", "SET a 2", "SET b 2"].iter().for_each(|line| ok(&mut client, line));
     let Some(disk) = break_syncs(&home, &server) else { return };
@@ -72,16 +67,14 @@ fn an_open_transaction_cannot_be_committed() {
     eventually("writes are taken", || other.run("SET c 3").to_string() == "+OK");
     assert_eq!(other.run("MGET a b").to_string(), "[\"1\", (nil)]");
     assert_eq!(client.run("TXN.COMMIT").to_string(), "-ERR TXN.COMMIT without TXN.BEGIN: no transaction is open");
-    server.kill();
-    let server = home.start(&["--appendfsync", "always"]);
+    let server = home.serve_again(server, &["--appendfsync", "always"]);
     assert_eq!(server.connect().run("MGET a b").to_string(), "[\"1\", (nil)]");
 }
 
 /// WAITAOF never says that it is safe.
 #[test]
 fn waitaof_does_not_lie() {
-    let Some(home) = Home::fresh() else { return };
-    let server = home.start(&["--appendfsync", "no"]);
+    let Some((home, server)) = Home::serve(&["--appendfsync", "no"]) else { return };
     let Some(_disk) = break_syncs(&home, &server) else { return };
     let mut client = server.connect();
     ok(&mut client, "SET a 1");

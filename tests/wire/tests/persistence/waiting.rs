@@ -25,17 +25,14 @@ fn what_was_taken_for_one_who_waited_stays_taken() {
             // Two batches: what was added, and what was taken.
             assert_eq!(info::<u64>(&mut giver, "journal_sequence"), info(&mut giver, "journal_durable_sequence"));
         }
-        server.kill();
-        let server = home.start(&args);
-        let mut asker = server.connect();
+        let (server, mut asker) = home.serve_client_again(server, &args);
         assert_eq!(asker.run("ZRANGE z 0 -1").to_string(), r#"["second", "third"]"#, "{policy}");
         // The last one goes with its key.
         let mut waiting = server.connect();
         wait_for(&mut asker, &mut waiting, "BZMPOP 0 1 last MAX");
         assert_eq!(asker.run("ZADD last 1 only").integer(), 1);
         assert_eq!(waiting.read().to_string(), r#"["last", [["only", "1"]]]"#);
-        server.kill();
-        let server = home.start(&args);
+        let server = home.serve_again(server, &args);
         assert_eq!(server.connect().run("EXISTS last z").integer(), 1, "{policy}");
     }
 }
@@ -43,8 +40,7 @@ fn what_was_taken_for_one_who_waited_stays_taken() {
 #[test]
 fn who_waits_when_the_server_stops_takes_nothing() {
     for end in End::ALL {
-        let Some(home) = Home::fresh() else { return };
-        let server = home.start(&[]);
+        let Some((home, server)) = Home::serve(&[]) else { return };
         let (mut asker, mut waiting) = (server.connect(), server.connect());
         wait_for(&mut asker, &mut waiting, "BZPOPMIN z 0");
         end.of(server);
@@ -60,11 +56,11 @@ fn who_waits_when_the_server_stops_takes_nothing() {
 /// more are missing than clients may have been about to hear of.
 #[test]
 fn ended_while_clients_are_served() {
-    for (policy, end) in POLICIES.into_iter().flat_map(|policy| [(policy, End::Kill), (policy, End::Term)]) {
+    for (policy, end) in POLICIES.into_iter().zip([End::Kill, End::Term, End::Kill]) {
         let Some(home) = Home::fresh() else { return };
         let args = ["--appendfsync", policy, "--threads", "2"];
         let (mut added, mut taken, mut lost_max) = (BTreeSet::new(), Vec::new(), 0);
-        for round in 0..3 {
+        for round in 0..2 {
             let server = home.start(&args);
             let givers: Vec<_> = (0..GIVERS).map(|giver| give_until_the_end(&server, round, giver)).collect();
             let takers: Vec<_> = (0..TAKERS).map(|_| take_until_the_end(&server)).collect();

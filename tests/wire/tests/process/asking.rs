@@ -1,7 +1,7 @@
 //! `holdfast ping`, as a health check uses it: what its exit code says of servers that are up, busy, silent or gone. And
 //! what the binary tells of its own command line: completions and man pages.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::process::{Command, Stdio};
@@ -87,13 +87,14 @@ fn the_password_comes_from_the_command_line_a_variable_or_the_settings() {
 }
 
 /// Answers the first request of each connection with these bytes, as long as the test runs.
-fn answer_with(reply: &'static str) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("cannot bind to a free port");
-    let url = format!("redis://{}", listener.local_addr().expect("a bound socket has an address"));
+fn answer_with<S: Read + Write + Send + 'static>(
+    connections: impl Iterator<Item = io::Result<S>> + Send + 'static,
+    reply: &'static str,
+) {
     thread::spawn(move || {
         // It keeps them open: a server that says nothing does not close them either.
         let mut kept = Vec::new();
-        for connection in listener.incoming() {
+        for connection in connections {
             let mut connection = BufReader::new(connection.expect("cannot accept a connection"));
             // *1, $4, PING
             (0..3).for_each(|_| drop(connection.read_line(&mut String::new())));
@@ -101,7 +102,13 @@ fn answer_with(reply: &'static str) -> String {
             kept.push(connection);
         }
     });
-    url
+}
+
+/// The URL of a server that answers so.
+fn url_that_answers(reply: &'static str) -> String {
+    let listener = Box::leak(Box::new(TcpListener::bind("127.0.0.1:0").expect("cannot bind to a free port")));
+    answer_with(listener.incoming(), reply);
+    format!("redis://{}", listener.local_addr().expect("a bound socket has an address"))
 }
 
 #[test]
@@ -110,15 +117,15 @@ fn a_server_that_refuses_is_alive_and_not_ready() {
         return;
     }
     for reply in ["-LOADING the data is read\r\n", "-BUSY a script runs\r\n"] {
-        let url = answer_with(reply);
+        let url = url_that_answers(reply);
         is_not_ready(&["ping", &url], &[], &[reply.trim_end().trim_start_matches('-')]);
         let alive = run(&["ping", "--alive", &url], &[]);
         assert_eq!((alive.code, alive.stdout.trim_end()), (Some(0), &reply.trim_end()[1..]));
     }
     // Something else listens there.
-    let other = answer_with("HTTP/1.1 400 Bad Request\r\n\r\n");
+    let other = url_that_answers("HTTP/1.1 400 Bad Request\r\n\r\n");
     is_not_ready(&["ping", "--alive", &other], &[], &["is no reply"]);
-    let silent = answer_with("");
+    let silent = url_that_answers("");
     is_not_ready(&["ping", "--alive", "--within", "1", &silent], &[], &["does not answer in time"]);
 }
 
@@ -129,14 +136,8 @@ fn a_unix_socket_is_asked_too() {
     }
     let dir = Dir::fresh();
     let path = dir.path().join("s");
-    let listener = UnixListener::bind(&path).expect("cannot bind to a path");
-    thread::spawn(move || {
-        for connection in listener.incoming() {
-            let mut connection = BufReader::new(connection.expect("cannot accept a connection"));
-            (0..3).for_each(|_| drop(connection.read_line(&mut String::new())));
-            let _ = connection.get_mut().write_all(b"+PONG\r\n");
-        }
-    });
+    let listener = Box::leak(Box::new(UnixListener::bind(&path).expect("cannot bind to a path")));
+    answer_with(listener.incoming(), "+PONG\r\n");
     let path = path.to_str().expect("a plain path");
     is_ready(&["ping", "-s", path], &[]);
     is_ready(&["ping", &format!("unix://{path}")], &[]);
@@ -177,15 +178,11 @@ fn each_command_has_a_man_page() {
     let written = run(&["man", "--output", pages.to_str().expect("a plain path")], &[]);
     assert_eq!((written.code, written.stdout.as_str()), (Some(0), ""), "{written:?}");
     assert_eq!(dir.read("man1/holdfast.1"), page.stdout);
-    let names =
-        ["upgrade", "check", "export", "import", "cluster", "cluster-status", "handover", "ping", "doctor", "man"];
-    for name in names {
+    for name in "upgrade check export import cluster cluster-status handover ping doctor man".split(' ') {
         let text = dir.read(&format!("man1/holdfast-{name}.1"));
         assert!(text.contains(&format!(".TH holdfast-{name} 1")), "{name}: {text}");
-        assert!(
-            text.contains(&format!("holdfast {}", name.replace('-', " "))) || text.contains("\\fB"),
-            "{name}: {text}"
-        );
+        let called = format!("holdfast {}", name.replace('-', " "));
+        assert!(text.contains(&called) || text.contains("\\fB"), "{name}: {text}");
     }
     assert!(dir.read("man1/holdfast-ping.1").contains("REDISCLI_AUTH"));
 }

@@ -46,8 +46,9 @@ fn what_is_too_large_for_a_batch_is_refused_alone() {
 
 #[test]
 fn a_sweep_is_as_many_batches_as_it_needs() {
-    let Some(server) = Holdfast::start(&["--enable-debug-command", "yes"]) else { return };
-    let mut connection = server.connect();
+    let Some((_server, mut connection)) = Holdfast::start_with_client(&["--enable-debug-command", "yes"]) else {
+        return;
+    };
     ok(&mut connection, "DEBUG SET-BATCH-BYTES-MAX 100000");
     ok(&mut connection, "IDX.CREATE jobs PREFIX 1 job: FIELD at");
     for number in 0..50 {

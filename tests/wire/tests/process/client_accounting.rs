@@ -1,4 +1,4 @@
-//! What clients use: CLIENT LIST and INFO say what the process really takes, and the limits act on it.
+//! What clients use: CLIENT LIST and INFO say what the process really takes, and the limits act on it, `maxmemory-clients` too.
 
 use wire::{Connection, Reply};
 
@@ -11,8 +11,7 @@ const HELD_MIN: u64 = 8 << 20;
 /// Has clients hold memory in some way, and compares what CLIENT LIST and INFO say of it with the process.
 #[track_caller]
 fn compare(prepare: impl FnOnce(&mut Connection), hold: impl FnOnce(&Holdfast, &mut Connection) -> Vec<Connection>) {
-    let Some(server) = Holdfast::start(&["--appendonly", "no"]) else { return };
-    let mut admin = server.connect();
+    let Some((server, mut admin)) = Holdfast::start_with_client(&["--appendonly", "no"]) else { return };
     prepare(&mut admin);
     let (used_before, clients_before) = figures(&mut admin);
     let _holding = hold(&server, &mut admin);
@@ -92,13 +91,7 @@ fn unread_replies_of_many_elements() {
 #[test]
 fn unfinished_requests() {
     compare(nothing, |server, _| {
-        let begin = |bytes: usize| {
-            let mut client = server.connect();
-            client.queue_raw(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$50000000\r\n");
-            client.queue_raw(&vec![b'v'; bytes]);
-            client.flush();
-            client
-        };
+        let begin = |bytes: usize| unfinished(server.connect(), bytes, 50_000_000);
         let short = (0..100).map(|_| begin(20_000));
         [5 * MIB, 9 * MIB].into_iter().map(begin).chain(short).collect()
     });
@@ -274,8 +267,10 @@ fn idle_clients_with_names() {
 /// The limit of unread output acts on what it takes.
 #[test]
 fn the_output_limit_is_one_of_memory() {
-    let Some(server) = Holdfast::start(&["--client-output-buffer-limit", "normal 20mb 0 0"]) else { return };
-    let mut admin = server.connect();
+    let Some((server, mut admin)) = Holdfast::start_with_client(&["--client-output-buffer-limit", "normal 20mb 0 0"])
+    else {
+        return;
+    };
     set(&mut admin, "large", MIB);
     let before: u64 = info(&mut admin, "used_memory");
     ok(&mut admin, "CONFIG RESETSTAT");
@@ -341,10 +336,7 @@ fn one_client_cannot_leave_all_keys_unread() {
 #[test]
 fn one_client_cannot_send_all_keys_away() {
     let Some((server, mut admin)) = start_full() else { return };
-    let mut endless = server.connect();
-    endless.queue_raw(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$200000000\r\n");
-    endless.queue_raw(&vec![b'v'; 60 * MIB]);
-    endless.flush();
+    let mut endless = unfinished(server.connect(), 60 * MIB, 200_000_000);
     eventually("it is closed", || info::<u32>(&mut admin, "evicted_clients") == 1);
     assert_eq!(endless.read_until_killed(), Reply::Closed);
     assert_keys_stay(&mut admin);
@@ -369,4 +361,82 @@ fn attachments_that_are_over_take_nothing() {
     let after = figures(&mut admin);
     assert!(after.0 < before.0 + 200_000, "{} bytes for sessions that are gone", after.0 - before.0);
     assert!(after.1 < before.1 + 50_000, "{} bytes of the client", after.1 - before.1);
+}
+
+// `maxmemory-clients`: clients that use too much memory are closed, largest first, and the rest is served.
+
+#[test]
+fn the_largest_unfinished_requests_are_closed_and_honest_clients_are_served() {
+    let Some((server, mut honest)) =
+        Holdfast::start_with_client(&["--maxmemory", "200mb", "--maxmemory-clients", "10%"])
+    else {
+        return;
+    };
+    let mut small = unfinished(server.connect(), MIB, 2 * MIB);
+    let greedy: Vec<Connection> = (0..20).map(|_| unfinished(server.connect(), 20 * MIB, 50 * MIB)).collect();
+    for mut client in greedy {
+        assert_eq!(client.read(), Reply::Closed);
+    }
+    assert_eq!(info::<u32>(&mut honest, "evicted_clients"), 20);
+    eventually("their memory is given back", || info::<u64>(&mut honest, "used_memory") < 40 * MIB as u64);
+    ok(&mut honest, "SET a 1");
+    finish(&mut small, MIB);
+}
+
+#[test]
+fn a_protected_client_is_spared() {
+    let Some((server, mut asker)) = Holdfast::start_with_client(&["--maxmemory-clients", "60mb"]) else { return };
+    let mut protected = server.connect();
+    ok(&mut protected, "CLIENT NO-EVICT on");
+    let mut protected = unfinished(protected, 9 * MIB, 50 * MIB);
+    eventually("it has arrived", || listed(&mut asker, "qbuf").iter().any(|bytes| *bytes > 9 * MIB as u64));
+    let mut other = unfinished(server.connect(), 40 * MIB, 50 * MIB);
+    assert_eq!(other.read(), Reply::Closed);
+    finish(&mut protected, 41 * MIB);
+    assert_eq!(info::<u32>(&mut asker, "evicted_clients"), 1);
+}
+
+#[test]
+fn queued_commands_and_names_count() {
+    let Some(server) = Holdfast::start(&[]) else { return };
+    let (mut asker, mut queues, mut listens, mut watches) =
+        (server.connect(), server.connect(), server.connect(), server.connect());
+    ok(&mut queues, "MULTI");
+    assert_eq!(queues.run_with("SET a", &[&vec![b'v'; 2 * MIB]]).to_string(), "+QUEUED");
+    let name = vec![b'n'; MIB];
+    drop(listens.run_with("SUBSCRIBE", &[&name]));
+    assert_eq!(watches.run_with("WATCH", &[&name]).to_string(), "+OK");
+    let sizes = listed(&mut asker, "tot-mem");
+    let mib = MIB as u64;
+    assert!(sizes[0] < mib / 10 && sizes[1] > 2 * mib && sizes[2] > mib && sizes[3] > mib, "{sizes:?}");
+    assert!(listed(&mut asker, "multi-mem")[1] > 2 * mib);
+    ok(&mut queues, "DISCARD");
+    drop(listens.run("UNSUBSCRIBE"));
+    ok(&mut watches, "UNWATCH");
+    assert!(listed(&mut asker, "tot-mem").iter().all(|bytes| *bytes < mib / 10));
+
+    ok(&mut asker, "CONFIG SET maxmemory-clients 4mb");
+    ok(&mut queues, "MULTI");
+    for _ in 0..5 {
+        queues.queue_line(&format!("SET a {}", "v".repeat(MIB)));
+    }
+    while queues.read() != Reply::Closed {}
+    assert_eq!(info::<u32>(&mut asker, "evicted_clients"), 1);
+    ok(&mut asker, "CONFIG RESETSTAT");
+    assert_eq!(info::<u32>(&mut asker, "evicted_clients"), 0);
+}
+
+/// Has the client begin a request that sets a value, and send some of that.
+fn unfinished(mut client: Connection, bytes: usize, announced: usize) -> Connection {
+    client.queue_raw(format!("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n${announced}\r\n").as_bytes());
+    client.queue_raw(&vec![b'v'; bytes]);
+    client.flush();
+    client
+}
+
+/// Has it send the rest.
+fn finish(client: &mut Connection, bytes: usize) {
+    client.queue_raw(&vec![b'v'; bytes]);
+    client.queue_raw(b"\r\n");
+    assert_eq!(client.read().to_string(), "+OK");
 }

@@ -29,8 +29,7 @@ fn wait(server: &Holdfast, control: &mut Connection, seconds: f64) -> Connection
 
 #[test]
 fn a_command_that_waits_counts_when_its_wait_is_over() {
-    let Some(server) = Holdfast::start(&[]) else { return };
-    let mut control = server.connect();
+    let Some((server, mut control)) = Holdfast::start_with_client(&[]) else { return };
     let mut client = wait(&server, &mut control, 0.0);
     assert_eq!(counted(&mut control), "");
     control.run("RPUSH list 1");
@@ -54,8 +53,9 @@ fn a_command_that_waits_counts_when_its_wait_is_over() {
 
 #[test]
 fn a_command_that_is_refused_while_it_waits_has_not_been_called() {
-    let Some(server) = Holdfast::start(&["--user", "waiter on nopass +@all ~*"]) else { return };
-    let mut control = server.connect();
+    let Some((server, mut control)) = Holdfast::start_with_client(&["--user", "waiter on nopass +@all ~*"]) else {
+        return;
+    };
     let mut client = server.connect();
     client.run("AUTH waiter x");
     client.queue_line("BLPOP list 0");

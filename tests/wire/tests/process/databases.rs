@@ -13,8 +13,7 @@ const SWEEPS: usize = 300;
 
 #[test]
 fn swapping_and_flushing_under_load_disturbs_nobody() {
-    let Some(server) = Holdfast::start(&["--threads", "2"]) else { return };
-    let mut control = server.connect();
+    let Some((server, mut control)) = Holdfast::start_with_client(&["--threads", "2"]) else { return };
     let before: u64 = info(&mut control, "used_memory");
     let done = AtomicBool::new(false);
     thread::scope(|scope| {

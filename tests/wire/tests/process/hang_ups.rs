@@ -9,8 +9,7 @@ use crate::support::{Holdfast, eventually, info, ok};
 
 #[test]
 fn a_client_that_vanishes_in_the_middle_of_a_request_leaves_nothing_behind() {
-    let Some(server) = Holdfast::start(&["--threads", "2"]) else { return };
-    let mut asker = server.connect();
+    let Some((server, mut asker)) = Holdfast::start_with_client(&["--threads", "2"]) else { return };
     eventually("it is alone", || info::<u32>(&mut asker, "connected_clients") == 1);
     let before: u64 = info(&mut asker, "used_memory");
     let whole = [&b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$100000\r\n"[..], &[b'v'; 100_000], b"\r\n"].concat();
@@ -28,8 +27,7 @@ fn a_client_that_vanishes_in_the_middle_of_a_request_leaves_nothing_behind() {
 
 #[test]
 fn a_client_that_vanishes_with_replies_unread_leaves_nothing_behind() {
-    let Some(server) = Holdfast::start(&["--threads", "2"]) else { return };
-    let mut asker = server.connect();
+    let Some((server, mut asker)) = Holdfast::start_with_client(&["--threads", "2"]) else { return };
     ok(&mut asker, &format!("SET big {}", "v".repeat(64 * 1024)));
     eventually("it is alone", || info::<u32>(&mut asker, "connected_clients") == 1);
     let before: u64 = info(&mut asker, "used_memory");
@@ -102,8 +100,7 @@ fn inline_requests_from_a_plain_socket() {
 
 #[test]
 fn connections_that_come_and_go_are_all_accounted_for() {
-    let Some(server) = Holdfast::start(&["--threads", "2"]) else { return };
-    let mut asker = server.connect();
+    let Some((server, mut asker)) = Holdfast::start_with_client(&["--threads", "2"]) else { return };
     for round in 0..10 {
         let mut crowd: Vec<Connection> = (0..50).map(|_| server.connect()).collect();
         for client in crowd.iter_mut().step_by(2) {
@@ -117,8 +114,7 @@ fn connections_that_come_and_go_are_all_accounted_for() {
 /// One that waits with much unread input is not read from, and so its end is not read either.
 #[test]
 fn a_waiting_client_that_vanishes_with_much_unread_input_is_let_go() {
-    let Some(server) = Holdfast::start(&["--threads", "2"]) else { return };
-    let mut asker = server.connect();
+    let Some((server, mut asker)) = Holdfast::start_with_client(&["--threads", "2"]) else { return };
     for wait in ["WAIT 1 0", "BZPOPMIN nosuch 0"] {
         let mut client = server.connect();
         client.queue_line(wait);

@@ -5,14 +5,13 @@ use std::time::Duration;
 
 use wire::{Connection, Reply};
 
-use crate::support::{Holdfast, eventually, info};
+use crate::support::{Holdfast, eventually, info, ok};
 
 const MIB: u64 = 1 << 20;
 
 #[test]
 fn one_client_too_many_is_told_so_and_closed() {
-    let Some(server) = Holdfast::start(&["--maxclients", "3"]) else { return };
-    let mut asker = server.connect();
+    let Some((server, mut asker)) = Holdfast::start_with_client(&["--maxclients", "3"]) else { return };
     eventually("it is alone", || info::<u32>(&mut asker, "connected_clients") == 1);
     let mut others = [server.connect(), server.connect()];
     for other in &mut others {
@@ -50,8 +49,7 @@ fn a_request_beyond_the_query_buffer_limit_ends_the_connection() {
 
 #[test]
 fn the_first_bytes_of_a_request_take_no_more_than_they_are() {
-    let Some(server) = Holdfast::start(&[]) else { return };
-    let mut asker = server.connect();
+    let Some((server, mut asker)) = Holdfast::start_with_client(&[]) else { return };
     assert_eq!(asker.run("CONFIG SET requirepass secret").to_string(), "+OK");
     let mut idle: Vec<Connection> = (0..500).map(|_| server.connect()).collect();
     eventually("all are connected", || info::<usize>(&mut asker, "connected_clients") == idle.len() + 1);
@@ -74,8 +72,7 @@ fn the_first_bytes_of_a_request_take_no_more_than_they_are() {
 
 #[test]
 fn announced_lengths_take_no_memory() {
-    let Some(server) = Holdfast::start(&[]) else { return };
-    let mut asker = server.connect();
+    let Some((server, mut asker)) = Holdfast::start_with_client(&[]) else { return };
     let before: u64 = info(&mut asker, "used_memory");
     let mut liars: Vec<Connection> = (0..50).map(|_| server.connect()).collect();
     for (number, liar) in liars.iter_mut().enumerate() {
@@ -92,57 +89,35 @@ fn announced_lengths_take_no_memory() {
     eventually("they are gone", || info::<u32>(&mut asker, "connected_clients") == 1);
 }
 
+/// A client that waits for the server is not silent, and neither is one that sends or reads slowly.
 #[test]
-fn silent_clients_are_closed_and_waiting_ones_are_not() {
-    let Some(server) = Holdfast::start(&["--timeout", "1"]) else { return };
-    let mut lively = server.connect();
-    let (mut silent, mut monitor, mut blocked) = (server.connect(), server.connect(), server.connect());
-    let silent_id = silent.run("CLIENT ID").integer();
-    let monitor_id = monitor.run("CLIENT ID").integer();
-    let blocked_id = blocked.run("CLIENT ID").integer();
-    assert_eq!(monitor.run("MONITOR").to_string(), "+OK");
+fn silent_clients_are_closed_and_no_others() {
+    let Some((server, mut lively)) = Holdfast::start_with_client(&["--timeout", "2"]) else { return };
+    let [mut silent, mut monitor, mut blocked] = [(); 3].map(|()| server.connect());
+    let ids = [&mut silent, &mut monitor, &mut blocked].map(|client| client.run("CLIENT ID").integer());
+    ok(&mut monitor, "MONITOR");
     blocked.queue_line("WAIT 1 0");
     blocked.flush();
+    let [mut paused, mut sender, mut reader] = [(); 3].map(|()| server.connect());
+    assert_eq!(reader.run_with("SET big", &[&vec![b'v'; 1_000_000]]).to_string(), "+OK");
+    ok(&mut lively, "CLIENT PAUSE 3500 WRITE");
+    paused.queue_line("SET a 1");
+    paused.flush();
+    sender.queue_raw(b"*2\r\n$4\r\nECHO\r\n$40\r\n");
+    (0..40).for_each(|_| reader.queue_line("GET big"));
+    for _ in 0..40 {
+        sender.queue_raw(b"v");
+        sender.flush();
+        assert_eq!(reader.read().bytes().len(), 1_000_000);
+        assert_eq!(lively.run("PING").to_string(), "+PONG");
+        thread::sleep(Duration::from_millis(100));
+    }
+    sender.queue_raw(b"\r\n");
+    assert_eq!(sender.read().bytes(), [b'v'; 40]);
+    assert_eq!(paused.read().to_string(), "+OK");
     let mut is_there = |id: i64| !lively.run(&format!("CLIENT LIST ID {id}")).text().is_empty();
-    eventually("the silent one is closed", || !is_there(silent_id));
+    eventually("the silent one is closed", || !is_there(ids[0]));
     assert_eq!(silent.read(), Reply::Closed);
-    assert!(is_there(monitor_id), "a monitor has nothing to say");
-    assert!(is_there(blocked_id), "a blocked client waits for the server");
-}
-
-#[test]
-fn a_slow_sender_is_not_silent() {
-    let Some(server) = Holdfast::start(&["--timeout", "2"]) else { return };
-    let mut slow = server.connect();
-    slow.queue_raw(b"*2\r\n$4\r\nECHO\r\n$40\r\n");
-    for _ in 0..40 {
-        slow.queue_raw(b"v");
-        slow.flush();
-        thread::sleep(Duration::from_millis(100));
-    }
-    slow.queue_raw(b"\r\n");
-    assert_eq!(slow.read().bytes(), [b'v'; 40]);
-}
-
-#[test]
-fn a_slow_reader_is_not_silent() {
-    let Some(server) = Holdfast::start(&["--timeout", "2"]) else { return };
-    let mut slow = server.connect();
-    let value = vec![b'v'; 1_000_000];
-    assert_eq!(slow.run_with("SET big", &[&value]).to_string(), "+OK");
-    for _ in 0..40 {
-        slow.queue_line("GET big");
-    }
-    for _ in 0..40 {
-        assert_eq!(slow.read().bytes().len(), value.len());
-        thread::sleep(Duration::from_millis(100));
-    }
-}
-
-#[test]
-fn a_paused_client_is_not_silent() {
-    let Some(server) = Holdfast::start(&["--timeout", "1"]) else { return };
-    let (mut asker, mut paused) = (server.connect(), server.connect());
-    assert_eq!(asker.run("CLIENT PAUSE 3500 WRITE").to_string(), "+OK");
-    assert_eq!(paused.run("SET a 1").to_string(), "+OK");
+    assert!(is_there(ids[1]), "a monitor has nothing to say");
+    assert!(is_there(ids[2]), "a blocked client waits for the server");
 }

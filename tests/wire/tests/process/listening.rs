@@ -91,8 +91,9 @@ fn a_port_that_the_system_has_picked_is_known() {
 
 #[test]
 fn the_directory_stays() {
-    let Some(server) = Holdfast::start(&["--enable-protected-configs", "yes"]) else { return };
-    let mut control = server.connect();
+    let Some((_server, mut control)) = Holdfast::start_with_client(&["--enable-protected-configs", "yes"]) else {
+        return;
+    };
     let dir = setting(&mut control, "dir");
     for same in [dir.clone(), format!("{dir}/"), format!("{dir}/../{}", dir.rsplit('/').next().unwrap())] {
         ok(&mut control, &format!("CONFIG SET dir {same}"));
@@ -110,8 +111,7 @@ fn the_directory_stays() {
 
 #[test]
 fn no_more_clients_are_allowed_than_there_are_file_descriptors() {
-    let Some(server) = Holdfast::start(&[]) else { return };
-    let mut control = server.connect();
+    let Some((server, mut control)) = Holdfast::start_with_client(&[]) else { return };
     limit_files(&server, 500);
     let refusal = control.run("CONFIG SET maxclients 4294967295").to_string();
     let words = "-ERR CONFIG SET failed (possibly related to argument 'maxclients') - The operating system is not able to \
@@ -123,8 +123,7 @@ fn no_more_clients_are_allowed_than_there_are_file_descriptors() {
 
 #[test]
 fn a_client_without_a_file_descriptor_is_told_so() {
-    let Some(server) = Holdfast::start(&["--threads", "1"]) else { return };
-    let mut control = server.connect();
+    let Some((server, mut control)) = Holdfast::start_with_client(&["--threads", "1"]) else { return };
     assert_eq!(control.run("PING").to_string(), "+PONG");
     // Every number up to there is in use soon, if it is not now.
     limit_files(&server, 64);

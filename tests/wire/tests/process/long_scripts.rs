@@ -220,8 +220,11 @@ fn so_it_can_with_one_thread() {
 #[test]
 fn one_that_has_written_ends_with_the_server() {
     for place in PLACES {
-        let Some(mut server) = Holdfast::start(&["--threads", "1", "--busy-reply-threshold", "20"]) else { return };
-        let mut runner = server.connect();
+        let Some((mut server, mut runner)) =
+            Holdfast::start_with_client(&["--threads", "1", "--busy-reply-threshold", "20"])
+        else {
+            return;
+        };
         (place.begin)(&mut runner, "redis.pcall('SET', KEYS[1], 'written') while true do end");
         eventually(place.name, || server.connect().run("PING").to_string().contains(BUSY));
         let mut other = server.connect();
@@ -245,8 +248,11 @@ fn one_that_has_written_ends_with_the_server() {
 #[test]
 fn clients_that_need_other_keys_go_on() {
     for threads in ["1", "2"] {
-        let Some(server) = Holdfast::start(&["--threads", threads, "--busy-reply-threshold", "100000"]) else { return };
-        let mut runner = server.connect();
+        let Some((server, mut runner)) =
+            Holdfast::start_with_client(&["--threads", threads, "--busy-reply-threshold", "100000"])
+        else {
+            return;
+        };
         ok(&mut runner, "MSET k old other 0");
         runner.run("HSET r:1 updated_at 5");
         let (mut watching, mut open) = (server.connect(), server.connect());
@@ -421,8 +427,7 @@ fn a_client_that_goes_while_its_script_runs_leaves_nothing_behind() {
 /// What a script does to its connection, and what its connection had before, is there after a long run.
 #[test]
 fn a_client_is_the_same_after_its_script_has_run_elsewhere() {
-    let Some(server) = Holdfast::start(&[]) else { return };
-    let mut client = server.connect();
+    let Some((server, mut client)) = Holdfast::start_with_client(&[]) else { return };
     client.run("HELLO 3");
     ok(&mut client, "SELECT 3");
     ok(&mut client, "WATCH w");
@@ -481,8 +486,11 @@ fn a_client_that_stops_sending_gets_the_replies_of_long_scripts() {
 /// A stop in good order waits for a script that ends before it is too long; its client gets the reply.
 #[test]
 fn a_stop_waits_for_a_script_that_ends() {
-    let Some(mut server) = Holdfast::start(&["--threads", "1", "--busy-reply-threshold", "60000"]) else { return };
-    let mut runner = server.connect();
+    let Some((mut server, mut runner)) =
+        Holdfast::start_with_client(&["--threads", "1", "--busy-reply-threshold", "60000"])
+    else {
+        return;
+    };
     send(&mut runner, &["EVAL", FINITE, "1", "k"]);
     eventually("it runs", || server.connect().run("SCRIPT KILL").to_string().starts_with("-UNKILLABLE"));
     server.signal("TERM");
@@ -511,8 +519,11 @@ fn shutdown_without_saving_ends_a_server_whose_snapshot_waits_for_a_script() {
 /// The script has no loop, and one of its commands has a long reply: it goes on to its end, whatever the threshold.
 #[test]
 fn a_script_with_a_long_reply_is_not_cut_short() {
-    let Some(server) = Holdfast::start(&["--appendonly", "no", "--busy-reply-threshold", "1"]) else { return };
-    let mut client = server.connect();
+    let Some((_server, mut client)) =
+        Holdfast::start_with_client(&["--appendonly", "no", "--busy-reply-threshold", "1"])
+    else {
+        return;
+    };
     for first in (0..300_000).step_by(10_000) {
         let members: Vec<String> = (first..first + 10_000).map(|number| format!("m{number}")).collect();
         client.run_args(&[vec!["SADD".to_owned(), "set".to_owned()], members].concat());

@@ -5,7 +5,6 @@ mod asking;
 mod batches;
 mod beyond_maxmemory;
 mod client_accounting;
-mod client_memory;
 mod command_counts;
 mod databases;
 mod doctor;

@@ -30,17 +30,25 @@ fn very_many_channels_cost_what_each_of_them_costs() {
     });
 }
 
+/// Each name costs the same, also when it is watched again, as a client does that watches the same keys for each of its
+/// transactions. Whatever ends the watches gives their memory back.
 #[test]
-fn very_many_watches_cost_what_each_of_them_costs() {
+fn very_many_watches_cost_what_each_of_them_costs_and_give_it_back() {
     let Some(server) = Holdfast::start(&["--threads", "1"]) else { return };
     let (mut watcher, mut other) = (server.connect(), server.connect());
     let before: u64 = info(&mut other, "used_memory");
-    watch_all(&mut watcher);
-    // A second time, as a client does that watches the same keys for each of its transactions.
-    watch_all(&mut watcher);
-    assert_eq!(info::<usize>(&mut other, "total_watched_keys"), NAMES);
-    ok(&mut watcher, "MULTI");
-    assert_eq!(watcher.run("EXEC").to_string(), "[]");
+    for end in ["UNWATCH", "EXEC", "DISCARD", "RESET"] {
+        watch_all(&mut watcher);
+        watch_all(&mut watcher);
+        assert_eq!(info::<usize>(&mut other, "total_watched_keys"), NAMES);
+        if ["EXEC", "DISCARD"].contains(&end) {
+            ok(&mut watcher, "MULTI");
+        }
+        let reply = watcher.run(end).to_string();
+        assert!(end != "EXEC" || reply == "[]", "{reply}");
+        assert_eq!(info::<usize>(&mut other, "total_watched_keys"), 0);
+        gives_back(&mut other, before);
+    }
     watch_all(&mut watcher);
     drop(watcher);
     eventually("no key is watched", || {
@@ -48,23 +56,6 @@ fn very_many_watches_cost_what_each_of_them_costs() {
         info::<usize>(&mut other, "total_watched_keys") == 0
     });
     gives_back(&mut other, before);
-}
-
-/// The memory of names that a client has watched, also when it unwatches them, executes or resets.
-#[test]
-fn very_many_watches_give_their_memory_back() {
-    let Some(server) = Holdfast::start(&["--threads", "1"]) else { return };
-    let (mut watcher, mut other) = (server.connect(), server.connect());
-    let before: u64 = info(&mut other, "used_memory");
-    for end in ["UNWATCH", "EXEC", "DISCARD", "RESET"] {
-        watch_all(&mut watcher);
-        if ["EXEC", "DISCARD"].contains(&end) {
-            ok(&mut watcher, "MULTI");
-        }
-        watcher.run(end);
-        assert_eq!(info::<usize>(&mut other, "total_watched_keys"), 0);
-        gives_back(&mut other, before);
-    }
 }
 
 /// What a caching client has read is remembered until there is no such client.

@@ -14,8 +14,10 @@ const CUT_OFF: &str = "client_output_buffer_limit_disconnections";
 #[test]
 fn a_client_that_does_not_read_its_replies_is_cut_off() {
     const REQUESTS: usize = 2000;
-    let Some(server) = Holdfast::start(&["--client-output-buffer-limit", "normal 1mb 0 0"]) else { return };
-    let mut other = server.connect();
+    let Some((server, mut other)) = Holdfast::start_with_client(&["--client-output-buffer-limit", "normal 1mb 0 0"])
+    else {
+        return;
+    };
     // A long name, so that the requests are more than is read at once.
     let name = "k".repeat(200);
     ok(&mut other, &format!("SET {name} {}", "v".repeat(VALUE_BYTES)));
@@ -40,8 +42,10 @@ fn a_client_that_does_not_read_its_replies_is_cut_off() {
 
 #[test]
 fn a_client_that_reads_may_ask_for_any_amount() {
-    let Some(server) = Holdfast::start(&["--client-output-buffer-limit", "normal 1mb 0 0"]) else { return };
-    let mut client = server.connect();
+    let Some((_server, mut client)) = Holdfast::start_with_client(&["--client-output-buffer-limit", "normal 1mb 0 0"])
+    else {
+        return;
+    };
     let value = vec![b'v'; VALUE_BYTES];
     assert_eq!(client.run_with("SET big", &[&value]).to_string(), "+OK");
     for _ in 0..40 {

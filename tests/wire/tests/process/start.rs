@@ -2,9 +2,11 @@
 
 use std::net::TcpListener;
 
-use wire::{Connection, Server, free_address};
+use wire::{Server, free_address};
 
-use crate::support::{Dir, Failure, Holdfast, can_start_holdfast, eventually, fail_to_start, fail_to_start_at, ok};
+use crate::support::{
+    Dir, Failure, Holdfast, can_start_holdfast, eventually, fail_to_start, fail_to_start_at, info, ok,
+};
 
 #[test]
 fn one_line_says_where_it_listens_and_how_to_talk_to_it() {
@@ -31,24 +33,16 @@ fn nobody_needs_to_listen_to_that_line() {
 }
 
 #[test]
-fn a_port_in_use_is_named_with_a_way_out() {
+fn an_address_that_cannot_be_had_is_named_with_a_way_out() {
     if !can_start_holdfast() {
         return;
     }
     let other = TcpListener::bind("127.0.0.1:0").expect("cannot bind to a free port");
-    let address = other.local_addr().expect("a bound socket has an address");
-    let Failure { code, stderr } = fail_to_start_at(address, &[], &[]);
+    let taken = other.local_addr().expect("a bound socket has an address");
+    let Failure { code, stderr } = fail_to_start_at(taken, &[], &[]);
     assert_eq!(code, Some(1), "{stderr}");
-    assert!(stderr.contains(&address.to_string()), "{stderr}");
-    assert!(stderr.contains("Try --port"), "{stderr}");
-}
-
-#[test]
-fn an_address_of_another_machine_is_the_fault_and_not_the_port() {
-    if !can_start_holdfast() {
-        return;
-    }
-    // For documentation: no machine has it.
+    assert!(stderr.contains(&taken.to_string()) && stderr.contains("Try --port"), "{stderr}");
+    // For documentation: no machine has it. It is the fault, and not the port.
     let Failure { code, stderr } = fail_to_start(&["--bind", "192.0.2.1"], &[]);
     assert_eq!(code, Some(1), "{stderr}");
     assert!(stderr.contains("192.0.2.1") && stderr.contains("no network interface of this machine has this address"));
@@ -96,58 +90,25 @@ fn refuses(args: &[&str], variables: &[(&str, &str)], words: &[&str]) {
     }
 }
 
+/// Whichever way they come, settings that are wrong are told on stderr. Which words are said of which is for unit tests.
 #[test]
-fn unknown_names_are_answered_with_the_nearest_known_one() {
+fn wrong_settings_are_named_with_what_would_be_good() {
     if !can_start_holdfast() {
         return;
     }
     let dir = Dir::fresh();
-    let file = dir.write("h.toml", "maxmemry = \"1gb\"\n");
-    refuses(&["--maxmemry", "1gb"], &[], &["--maxmemry", "--maxmemory"]);
-    refuses(&["--config", &file], &[], &[&file, "maxmemry", "did you mean 'maxmemory'?"]);
-    refuses(&[], &[("HOLDFAST_MAXMEMRY", "1gb")], &["HOLDFAST_MAXMEMRY", "did you mean 'maxmemory'?"]);
-    refuses(&[], &[("HOLDFAST_CLIENT_OUTPUT_BUFER_LIMIT", "")], &["did you mean 'client-output-buffer-limit'?"]);
-}
-
-#[test]
-fn a_bad_value_is_answered_with_what_would_be_good() {
-    if !can_start_holdfast() {
-        return;
-    }
-    let dir = Dir::fresh();
-    let list = dir.write("list.toml", "timeout = [1]\n");
+    let unknown = dir.write("h.toml", "maxmemry = \"1gb\"\n");
     let choice = dir.write("choice.toml", "maxmemory-policy = \"sometimes\"\n");
     let torn = dir.write("torn.toml", "port = \n");
-    refuses(&["--port", "70000"], &[], &["--port", "70000", "between 0 and 65535"]);
+    refuses(&["--maxmemry", "1gb"], &[], &["--maxmemry", "--maxmemory"]);
+    refuses(&["--config", &unknown], &[], &[&unknown, "maxmemry", "did you mean 'maxmemory'?"]);
+    refuses(&[], &[("HOLDFAST_CLIENT_OUTPUT_BUFER_LIMIT", "")], &["did you mean 'client-output-buffer-limit'?"]);
     refuses(&[], &[("HOLDFAST_THREADS", "many")], &["HOLDFAST_THREADS", "many", "integer"]);
     refuses(&["--maxmemory", "lots"], &[], &["--maxmemory", "lots", "memory"]);
-    refuses(&["--config", &list], &[], &[&list, "timeout", "a string, a whole number or true/false"]);
     refuses(&["--config", &choice], &[], &[&choice, "maxmemory-policy", "noeviction", "allkeys-lru"]);
     refuses(&["--config", &torn], &[], &[&torn, "not valid TOML", "line 1"]);
     refuses(&["--config", "/nowhere/h.toml"], &[], &["/nowhere/h.toml", "No such file"]);
     refuses(&["--bind", "not-an-address"], &[], &["bind", "not-an-address"]);
-}
-
-#[test]
-fn flags_beat_variables_and_variables_beat_the_file() {
-    let dir = Dir::fresh();
-    let file = dir.write("h.toml", "timeout = 11\ntcp-keepalive = 12\nmaxclients = 13\nactiverehashing = false\n");
-    let started = Holdfast::start_with(&["--config", &file, "--maxclients", "33", "--hz", "34"], |command| {
-        command.envs([("HOLDFAST_TCP_KEEPALIVE", "22"), ("HOLDFAST_MAXCLIENTS", "23"), ("HOLDFAST_HZ", "24")]);
-    });
-    let Some(server) = started else { return };
-    let mut connection = server.connect();
-    for (name, value) in
-        [("timeout", "11"), ("activerehashing", "no"), ("tcp-keepalive", "22"), ("maxclients", "33"), ("hz", "34")]
-    {
-        assert_eq!(setting(&mut connection, name), value, "{name}");
-    }
-    let info = connection.run("INFO server");
-    assert!(info.text().contains(&format!("config_file:{file}\r\n")), "{info}");
-}
-
-fn setting(connection: &mut Connection, name: &str) -> String {
-    connection.run(&format!("CONFIG GET {name}")).items()[1].text().to_owned()
 }
 
 #[test]
@@ -166,6 +127,7 @@ fn rewriting_the_shipped_file_keeps_every_line_that_is_still_true() {
     });
     eventually("it has started", || dir.read("stdout").contains("listens on"));
     let mut control = server.connect();
+    assert_eq!(info::<String>(&mut control, "config_file"), path);
     ok(&mut control, "CONFIG REWRITE");
     assert_eq!(dir.read("holdfast.toml"), text);
     ok(&mut control, "CONFIG SET timeout 77");

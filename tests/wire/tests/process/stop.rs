@@ -7,38 +7,31 @@ use wire::{Connection, Reply};
 
 use crate::support::{Holdfast, eventually, info, ok};
 
-#[test]
-fn sigterm_answers_what_is_in_flight() {
-    answers_what_is_in_flight("TERM");
-}
-
-#[test]
-fn sigint_answers_what_is_in_flight() {
-    answers_what_is_in_flight("INT");
-}
-
 /// More replies than the sockets' buffers hold: the server has to wait for its client to read.
-fn answers_what_is_in_flight(signal: &str) {
+#[test]
+fn sigterm_and_sigint_answer_what_is_in_flight() {
     const ROUNDS: usize = 2000;
-    let Some(mut server) = Holdfast::start(&["--threads", "2", "--shutdown-timeout", "60"]) else { return };
-    let value = "v".repeat(16 * 1024);
-    let (mut busy, mut idle) = (server.connect(), server.connect());
-    ok(&mut busy, &format!("SET big {value}"));
-    assert_eq!(idle.run("PING").to_string(), "+PONG");
-    for _ in 0..ROUNDS {
-        busy.queue_line("INCR counter");
-        busy.queue_line("GET big");
+    for signal in ["TERM", "INT"] {
+        let Some(mut server) = Holdfast::start(&["--threads", "2", "--shutdown-timeout", "60"]) else { return };
+        let value = "v".repeat(16 * 1024);
+        let (mut busy, mut idle) = (server.connect(), server.connect());
+        ok(&mut busy, &format!("SET big {value}"));
+        assert_eq!(idle.run("PING").to_string(), "+PONG");
+        for _ in 0..ROUNDS {
+            busy.queue_line("INCR counter");
+            busy.queue_line("GET big");
+        }
+        busy.flush();
+        server.signal(signal);
+        eventually("the listener is closed", || TcpStream::connect(server.address()).is_err());
+        assert_eq!(idle.read(), Reply::Closed, "nothing is owed to an idle client");
+        for round in 1..=ROUNDS {
+            assert_eq!(busy.read().integer(), round as i64);
+            assert_eq!(busy.read().bytes(), value.as_bytes(), "round {round}");
+        }
+        assert_eq!(busy.read(), Reply::Closed);
+        assert_eq!(server.wait_for_end().code(), Some(0), "SIG{signal}");
     }
-    busy.flush();
-    server.signal(signal);
-    eventually("the listener is closed", || TcpStream::connect(server.address()).is_err());
-    assert_eq!(idle.read(), Reply::Closed, "nothing is owed to an idle client");
-    for round in 1..=ROUNDS {
-        assert_eq!(busy.read().integer(), round as i64);
-        assert_eq!(busy.read().bytes(), value.as_bytes(), "round {round}");
-    }
-    assert_eq!(busy.read(), Reply::Closed);
-    assert_eq!(server.wait_for_end().code(), Some(0));
 }
 
 /// Requests that have reached the server's socket while its only worker was busy with something else.
@@ -92,8 +85,10 @@ fn a_pipeline_that_is_still_arriving_is_answered() {
 
 #[test]
 fn clients_that_never_fall_silent_do_not_keep_it_up() {
-    let Some(mut server) = Holdfast::start(&["--threads", "2", "--shutdown-timeout", "600"]) else { return };
-    let mut asker = server.connect();
+    let Some((mut server, mut asker)) = Holdfast::start_with_client(&["--threads", "2", "--shutdown-timeout", "600"])
+    else {
+        return;
+    };
     let talkers: Vec<_> = (0..4)
         .map(|number| {
             let mut talker = server.connect();
@@ -120,8 +115,7 @@ fn clients_that_never_fall_silent_do_not_keep_it_up() {
 
 #[test]
 fn a_client_that_does_not_read_does_not_keep_it_up_for_ever() {
-    let Some(mut server) = Holdfast::start(&["--shutdown-timeout", "1"]) else { return };
-    let mut deaf = server.connect();
+    let Some((mut server, mut deaf)) = Holdfast::start_with_client(&["--shutdown-timeout", "1"]) else { return };
     ok(&mut deaf, &format!("SET big {}", "v".repeat(1 << 20)));
     for _ in 0..64 {
         deaf.queue_line("GET big");
@@ -154,7 +148,7 @@ fn waiting_clients_are_let_go() {
 
 #[test]
 fn shutdown_over_the_wire() {
-    for command in ["SHUTDOWN NOSAVE", "SHUTDOWN NOSAVE NOW", "SHUTDOWN"] {
+    for command in ["SHUTDOWN NOSAVE", "SHUTDOWN NOSAVE NOW FORCE", "SHUTDOWN"] {
         let Some(mut server) = Holdfast::start(&[]) else { return };
         let (mut speaker, mut idle) = (server.connect(), server.connect());
         assert_eq!(idle.run("PING").to_string(), "+PONG");

@@ -41,6 +41,13 @@ impl Holdfast {
         Holdfast::start_with(args, |_| {})
     }
 
+    /// The same, with a client.
+    pub(crate) fn start_with_client(args: &[&str]) -> Option<(Holdfast, Connection)> {
+        let server = Holdfast::start(args)?;
+        let client = server.connect();
+        Some((server, client))
+    }
+
     pub(crate) fn start_with(args: &[&str], change: impl FnOnce(&mut Command)) -> Option<Holdfast> {
         can_start_holdfast().then(|| {
             let dir = Dir::fresh();
@@ -102,8 +109,14 @@ pub(crate) fn fail_to_start_at(address: SocketAddr, args: &[&str], variables: &[
 pub(crate) struct Dir(PathBuf);
 
 impl Dir {
+    /// One that is empty: a process that was killed may have left one of that name, with data.
     pub(crate) fn fresh() -> Dir {
-        Dir(fresh_dir())
+        loop {
+            let dir = fresh_dir();
+            if fs::read_dir(&dir).is_ok_and(|mut entries| entries.next().is_none()) {
+                return Dir(dir);
+            }
+        }
     }
 
     pub(crate) fn path(&self) -> &Path {

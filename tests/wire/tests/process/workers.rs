@@ -57,8 +57,10 @@ impl Counting {
 #[test]
 fn connections_move_between_workers_unnoticed() {
     // How many workers the load needs is for the machine to say; the test says it instead.
-    let Some(server) = Holdfast::start(&["--threads", "4", "--worker-balance", "gather"]) else { return };
-    let mut control = server.connect();
+    let Some((server, mut control)) = Holdfast::start_with_client(&["--threads", "4", "--worker-balance", "gather"])
+    else {
+        return;
+    };
     let mut groups: Vec<Vec<Counting>> = (0..THREADS)
         .map(|thread| {
             let numbers = thread * CONNECTIONS_PER_THREAD..(thread + 1) * CONNECTIONS_PER_THREAD;

@@ -52,78 +52,16 @@ fn any_write_can_end_a_wait() {
 fn time_can_end_a_wait() {
     check(
         r##"
-        # holdfast only
-        > IDX.CREATE due PREFIX 1 job: FIELD at
-        +OK
-        > HSET job:1 at 1
-        :1
+        ! IDX.CREATE due PREFIX 1 job: FIELD at
+        ! HSET job:1 at 1
         // In a moment it is due again.
-        > CLAIM 1 due MAX NOW SET 1 at NOW+30 KEYS
-        ["job:1"]
-        > CLAIM 1 due MAX NOW SET 1 at NOW+60000 KEYS BLOCK 0
-        ["job:1"]
-        > CLAIM 1 due MAX (NOW+59990 SET 1 at 5 KEYS BLOCK 20000
-        ["job:1"]
+        CLAIM 1 due MAX NOW SET 1 at NOW+30 KEYS => ["job:1"]
+        CLAIM 1 due MAX NOW SET 1 at NOW+60000 KEYS BLOCK 0 => ["job:1"]
+        CLAIM 1 due MAX (NOW+59990 SET 1 at 5 KEYS BLOCK 20000 => ["job:1"]
         // It is not, and the wait is over. What expires ends no wait.
-        > PEXPIRE job:1 5
-        :1
-        > CLAIM 1 due MIN 6 SET 1 at 7 BLOCK 20
-        []
-        > CLAIM 1 due SET 1 at 7 BLOCK 1
-        []
-        "##,
-    );
-}
-
-#[test]
-fn first_come_first_served() {
-    check(
-        r##"
-        # holdfast only
-        > IDX.CREATE due PREFIX 1 job: FIELD at
-        +OK
-        > CLAIM 1 due MAX 9 SET 1 at 10 BLOCK 0 KEYS
-        # until blocked_clients:1
-        2> CLAIM 1 due MAX 5 SET 1 at 20 BLOCK 0 KEYS COUNT 2
-        # until blocked_clients:2
-        3> CLAIM 2 due due MAX 9 SET 1 at 10 BLOCK 0 KEYS
-        # until blocked_clients:3
-        4> HSET job:1 at 7
-        :1
-        1< ["job:1"]
-        # until blocked_clients:2
-        // The second does not want it.
-        4> HSET job:2 at 7
-        :1
-        3< ["job:2"]
-        # until blocked_clients:1
-        3> CLAIM 1 due MAX 9 SET 1 at 10 BLOCK 0 KEYS
-        # until blocked_clients:2
-        // It takes what is there at once.
-        4> MULTI
-        +OK
-        4> HSET job:3 at 1
-        +QUEUED
-        4> HSET job:4 at 2
-        +QUEUED
-        4> HSET job:5 at 3
-        +QUEUED
-        4> HSET job:3 at 4
-        +QUEUED
-        4> EXEC
-        [:1, :1, :1, :0]
-        2< ["job:4", "job:5"]
-        3< ["job:3"]
-        // A claim of the writer comes after those that wait.
-        2> CLAIM 1 due MAX 9 SET 1 at 10 BLOCK 0 KEYS
-        # until blocked_clients:1
-        4> HSET job:6 at 1
-        4> CLAIM 1 due MAX 9 SET 1 at 10 KEYS
-        :1
-        []
-        2< ["job:6"]
-        4> INFO clients
-        ~"*blocked_clients:0*"
+        ! PEXPIRE job:1 5
+        CLAIM 1 due MIN 6 SET 1 at 7 BLOCK 20 => []
+        CLAIM 1 due SET 1 at 7 BLOCK 1 => []
         "##,
     );
 }
@@ -132,13 +70,8 @@ fn first_come_first_served() {
 fn clients_that_wait_are_seen_and_sent_away() {
     check(
         r##"
-        # holdfast only
-        > IDX.CREATE due PREFIX 1 job: FIELD at
-        +OK
-        > CLIENT SETNAME waits
-        +OK
-        > CLIENT ID
-        *
+        ! IDX.CREATE due PREFIX 1 job: FIELD at
+        ! CLIENT SETNAME waits
         > CLAIM 1 due SET 1 at 10 BLOCK 0
         # until blocked_clients:1
         2> CLIENT LIST
@@ -148,8 +81,7 @@ fn clients_that_wait_are_seen_and_sent_away() {
         1< (closed)
         # until blocked_clients:0
         // What comes later is still there.
-        2> HSET job:1 at 1
-        :1
+        2! HSET job:1 at 1
         2> HGET job:1 at
         "1"
         "##,
@@ -177,30 +109,22 @@ fn a_wait_can_be_unblocked() {
 fn a_dropped_index_ends_the_wait() {
     check(
         r##"
-        # holdfast only
-        > IDX.CREATE due PREFIX 1 job: FIELD at
-        +OK
-        > IDX.CREATE other PREFIX 1 job: FIELD at
-        +OK
+        ! IDX.CREATE due PREFIX 1 job: FIELD at
+        ! IDX.CREATE other PREFIX 1 job: FIELD at
         > CLAIM 2 other due SET 1 at 10 BLOCK 0
         # until blocked_clients:1
         2> CLAIM 1 due SET 1 at 10 BLOCK 0 KEYS
         # until blocked_clients:2
-        3> IDX.DROP other
-        :1
+        3! IDX.DROP other
         1< -ERR the index 'other' was dropped
         # until blocked_clients:1
-        3> HSET job:1 at 1
-        :1
+        3! HSET job:1 at 1
         2< ["job:1"]
         > CLAIM 1 due MIN 11 SET 1 at 10 BLOCK 0
         # until blocked_clients:1
-        3> MULTI
-        +OK
-        3> IDX.DROP due
-        +QUEUED
-        3> IDX.CREATE due PREFIX 1 job: FIELD at
-        +QUEUED
+        3! MULTI
+        3! IDX.DROP due
+        3! IDX.CREATE due PREFIX 1 job: FIELD at
         3> EXEC
         *
         1< -ERR the index 'due' was dropped
@@ -213,15 +137,12 @@ fn a_dropped_index_ends_the_wait() {
 fn a_pause_holds_waiters_back() {
     check(
         r##"
-        # holdfast only
-        > IDX.CREATE due PREFIX 1 job: FIELD at
-        +OK
+        ! IDX.CREATE due PREFIX 1 job: FIELD at
         > EVAL "local now = redis.call('TIME'); return redis.call('HSET', 'job:1', 'at', now[1] * 1000 + 4000)" 0
         :1
         > CLAIM 1 due MAX NOW SET 1 at never BLOCK 0 KEYS
         # until blocked_clients:1
-        2> CLIENT PAUSE 100000 WRITE
-        +OK
+        2! CLIENT PAUSE 100000 WRITE
         # eventually
         2> EVAL_RO "return redis.call('TIME')[1] * 1000 > redis.call('HGET', 'job:1', 'at') + 0" 0
         :1
@@ -229,8 +150,7 @@ fn a_pause_holds_waiters_back() {
         (nil)
         2> INFO clients
         ~"*blocked_clients:1*"
-        2> CLIENT UNPAUSE
-        +OK
+        2! CLIENT UNPAUSE
         1< ["job:1"]
         "##,
     );
@@ -240,27 +160,20 @@ fn a_pause_holds_waiters_back() {
 fn a_reply_is_in_the_protocol_and_database_of_the_client_that_waits() {
     check(
         r##"
-        # holdfast only
-        > IDX.CREATE due PREFIX 1 job: FIELD at
-        +OK
-        > HELLO 3
-        *
+        ! IDX.CREATE due PREFIX 1 job: FIELD at
+        ! HELLO 3
         > CLAIM 1 due SET 1 at 10 BLOCK 0
         # until blocked_clients:1
-        2> HSET job:1 at 1.5
-        :1
+        2! HSET job:1 at 1.5
         1< [["job:1", ,1.5, {"at" => "10"}]]
         // In its database.
-        > SELECT 2
-        +OK
+        ! SELECT 2
         > CLAIM 1 due SET 1 at 10 BLOCK 0 WITHTTL FIELDS 1 at
         # until blocked_clients:1
         2> HSET job:1 at 5
         :0
-        2> SELECT 2
-        +OK
-        2> HPUT job:1 PX 100000 FIELDS 1 at 5
-        :1
+        2! SELECT 2
+        2! HPUT job:1 PX 100000 FIELDS 1 at 5
         1< [["job:1", ,5, {"at" => "10"}, :1..100000]]
         "##,
     );

@@ -113,15 +113,12 @@ fn a_record_is_in_a_copy_once_while_others_move() {
                 }
             }
         });
-        for command in ["ZUNION 1 i", "ZDIFF 1 i"].repeat(20) {
+        let expected: Vec<String> = (0..RECORDS).map(|number| format!("r:{number:04}")).collect();
+        for command in ["ZUNION 1 i", "ZDIFF 1 i"].repeat(5) {
             let reply = reader.run(command);
-            let mut names: Vec<&[u8]> = reply.items().iter().map(|name| name.bytes()).collect();
+            let mut names: Vec<&str> = reply.items().iter().map(|name| name.text()).collect();
             names.sort_unstable();
-            let expected: Vec<String> = (0..RECORDS).map(|number| format!("r:{number:04}")).collect();
-            assert!(
-                names.iter().eq(expected.iter().map(|name| name.as_bytes()).collect::<Vec<_>>().iter()),
-                "{command}"
-            );
+            assert!(names == expected, "{command}");
         }
         stopped.store(true, Relaxed);
         writer.join().expect("it only writes");

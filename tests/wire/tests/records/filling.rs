@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use wire::{Connection, Random, Reply, Server};
 
 use crate::process::Holdfast;
-use crate::support::{Condition, Definition, Fields, Home, Records, drop_indexes, eventually, fields, ok, start};
+use crate::support::{
+    Condition, Definition, Fields, Home, Records, drop_indexes, eventually, fields, ok, start, walk_with,
+};
 
 const RECORDS: usize = 8_000;
 const WRITERS: u64 = 4;
@@ -67,7 +69,8 @@ fn an_index_is_filled_while_others_write() {
     let searches =
         ["FILTER n gt 4", "FILTER n eq 4", "FILTER n ge 4 FILTER n le x", "FILTER n lt 2 FILTER state eq new"];
     let find = |connection: &mut Connection| -> Vec<BTreeSet<Vec<u8>>> {
-        let find = |search| walk_with(connection, &format!("HFIND r: {search} KEYS"), |key| key.bytes().to_vec());
+        let find =
+            |search| walk_with(connection, &format!("HFIND r: {search} KEYS LIMIT 10000"), |key| key.bytes().to_vec());
         searches.map(find).to_vec()
     };
     let with_indexes = find(&mut connection);
@@ -155,7 +158,7 @@ fn a_shard_is_filled_in_steps() {
         }
         assert_eq!(connection.read().to_string(), "+OK");
         let found: BTreeSet<String> =
-            walk_with(&mut connection, "HFIND r: FILTER n gt 7 KEYS", |key| key.text().to_owned());
+            walk_with(&mut connection, "HFIND r: FILTER n gt 7 KEYS LIMIT 10000", |key| key.text().to_owned());
         assert_eq!(found, BTreeSet::from([format!("r:odd:{stays}")]));
         assert_eq!(connection.run("IDX.DROP plain").integer(), 1);
         // If it were filled in one step, others would have at most one turn, before it.
@@ -264,23 +267,7 @@ fn change(random: &mut Random, count: usize) -> String {
 fn walk(connection: &mut Connection) -> Records {
     let record =
         |record: &Reply| -> (Vec<u8>, Fields) { (record.items()[0].bytes().to_vec(), fields(&record.items()[1])) };
-    walk_with(connection, "HFIND r:", record)
-}
-
-fn walk_with<T, All: Default + Extend<T>>(
-    connection: &mut Connection,
-    search: &str,
-    read: impl Fn(&Reply) -> T,
-) -> All {
-    let (mut all, mut cursor) = (All::default(), "0".to_owned());
-    loop {
-        let reply = connection.run(&format!("{search} LIMIT 10000 CURSOR {cursor}"));
-        all.extend(reply.items()[1].items().iter().map(&read));
-        cursor = reply.items()[0].text().to_owned();
-        if cursor == "0" {
-            return all;
-        }
-    }
+    walk_with(connection, "HFIND r: LIMIT 10000", record)
 }
 
 /// One of several clients makes the index, and the others are answered when it can be read.

@@ -17,7 +17,6 @@ mod numbers;
 mod random;
 mod range;
 mod support;
-mod swaps;
 mod sweep;
 mod sweep_races;
 mod tables;

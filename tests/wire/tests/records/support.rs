@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use wire::{Connection, Product, Reply, Server, Session, quote, skip};
+use wire::{Connection, Product, Reply, Server, Session, in_full, quote, skip};
 
 pub(crate) use crate::process::{Dir, can_start_holdfast, eventually, ok, unix_ms};
 
@@ -26,7 +26,7 @@ pub(crate) fn start() -> Option<Session> {
 #[track_caller]
 pub(crate) fn check(transcript: &str) {
     if let Some(session) = start() {
-        session.check(transcript);
+        session.check(&in_full(transcript));
     }
 }
 
@@ -181,6 +181,24 @@ pub(crate) fn assert_all_exact(connection: &mut Connection, databases: &[usize],
         let records = records(connection);
         for index in indexes {
             index.assert_exact(connection, &records, &format!("database {db}, {when}"));
+        }
+    }
+}
+
+/// All that a search with a cursor replies, in its pages.
+#[track_caller]
+pub(crate) fn walk_with<T, All: Default + Extend<T>>(
+    connection: &mut Connection,
+    search: &str,
+    read: impl Fn(&Reply) -> T,
+) -> All {
+    let (mut all, mut cursor) = (All::default(), "0".to_owned());
+    loop {
+        let reply = connection.run(&format!("{search} CURSOR {cursor}"));
+        all.extend(reply.items()[1].items().iter().map(&read));
+        cursor = reply.items()[0].text().to_owned();
+        if cursor == "0" {
+            return all;
         }
     }
 }

@@ -6,78 +6,50 @@ use crate::support::{check, start, unix_ms};
 fn old_records_are_changed() {
     check(
         r##"
-        # holdfast only
-        > IDX.CREATE at PREFIX 1 j: FIELD at
-        +OK
-        > HSET j:1 at 1 state running
-        :2
-        > HSET j:2 at 2 state done
-        :2
-        > HSET j:3 at -5 state claimed
-        :2
-        > HSET j:4 at 100 state running
-        :2
-        > HSET other at 1 state running
-        :2
-        > SET j:text 1
-        +OK
+        ! IDX.CREATE at PREFIX 1 j: FIELD at
+        ! HSET j:1 at 1 state running
+        ! HSET j:2 at 2 state done
+        ! HSET j:3 at -5 state claimed
+        ! HSET j:4 at 100 state running
+        ! HSET other at 1 state running
+        ! SET j:text 1
         // Below BEFORE, not at it.
-        > SWEEP at BEFORE 1 SET 1 seen 1
-        [["j:3", "requeued"]]
-        > SWEEP at BEFORE 0 SET 1 seen 2
-        [["j:3", "requeued"]]
+        SWEEP at BEFORE 1 SET 1 seen 1 => [["j:3", "requeued"]]
+        SWEEP at BEFORE 0 SET 1 seen 2 => [["j:3", "requeued"]]
         > SWEEP at BEFORE 100 WHERE state 2 running claimed SET 2 state pending at 100
         [["j:3", "requeued"], ["j:1", "requeued"]]
         > SWEEP at BEFORE 100 WHERE state 2 running claimed SET 2 state pending at 100
         []
-        > HGETALL j:1
-        ["at", "100", "state", "pending"]
-        > HGETALL j:2
-        ["at", "2", "state", "done"]
-        > HGETALL j:3
-        ["at", "100", "state", "pending", "seen", "2"]
-        > HGETALL j:4
-        ["at", "100", "state", "running"]
-        > HGETALL other
-        ["at", "1", "state", "running"]
-        > GET j:text
-        "1"
+        HGETALL j:1 => ["at", "100", "state", "pending"]
+        HGETALL j:2 => ["at", "2", "state", "done"]
+        HGETALL j:3 => ["at", "100", "state", "pending", "seen", "2"]
+        HGETALL j:4 => ["at", "100", "state", "running"]
+        HGETALL other => ["at", "1", "state", "running"]
+        GET j:text => "1"
         // What stays old is found again, once a sweep.
-        > SWEEP at BEFORE 100 SET 1 seen 3
-        [["j:2", "requeued"]]
-        > SWEEP at BEFORE 100 SET 1 at 3
-        [["j:2", "requeued"]]
-        > SWEEP at BEFORE 100 SET 1 at 99
-        [["j:2", "requeued"]]
+        SWEEP at BEFORE 100 SET 1 seen 3 => [["j:2", "requeued"]]
+        SWEEP at BEFORE 100 SET 1 at 3 => [["j:2", "requeued"]]
+        SWEEP at BEFORE 100 SET 1 at 99 => [["j:2", "requeued"]]
         // No value, and none of no values.
-        > SWEEP at BEFORE 100 WHERE nosuch 1 x SET 1 seen 4
-        []
-        > SWEEP at BEFORE 100 WHERE state 0 SET 1 seen 4
-        []
+        SWEEP at BEFORE 100 WHERE nosuch 1 x SET 1 seen 4 => []
+        SWEEP at BEFORE 100 WHERE state 0 SET 1 seen 4 => []
         // All that there is, in the future as well; in small letters and in any order.
         > sweep at set 1 seen 5 limit 2 before 9223372036854775807
         [["j:2", "requeued"], ["j:1", "requeued"]]
         > SWEEP at LIMIT 9223372036854775807 SET 1 seen 5 WHERE state 1 done BEFORE 9223372036854775807
         [["j:2", "requeued"]]
-        > HGETALL j:2
-        ["at", "99", "state", "done", "seen", "5"]
+        HGETALL j:2 => ["at", "99", "state", "done", "seen", "5"]
         // A sweep that takes a record out of the index.
-        > SWEEP at BEFORE 100 SET 1 at never
-        [["j:2", "requeued"]]
+        SWEEP at BEFORE 100 SET 1 at never => [["j:2", "requeued"]]
         > ZRANGE at 0 -1
         ["j:1", "j:3", "j:4"]
-        > SELECT 1
-        +OK
+        ! SELECT 1
         > SWEEP at BEFORE 1000 SET 1 seen 6
         []
-        > SELECT 0
-        +OK
-        > HELLO 3
-        *
-        > SWEEP at BEFORE 101 LIMIT 1 SET 1 seen 7
-        [["j:1", "requeued"]]
-        > SWEEP at BEFORE 0 SET 1 seen 7
-        []
+        ! SELECT 0
+        ! HELLO 3
+        SWEEP at BEFORE 101 LIMIT 1 SET 1 seen 7 => [["j:1", "requeued"]]
+        SWEEP at BEFORE 0 SET 1 seen 7 => []
         "##,
     );
 }
@@ -86,86 +58,51 @@ fn old_records_are_changed() {
 fn a_record_is_tried_again_so_many_times() {
     check(
         r##"
-        # holdfast only
-        > IDX.CREATE at PREFIX 1 j: FIELD at
-        +OK
-        > HSET j:1 at 1 tries 0
-        :2
-        > HSET j:2 at 2 tries 1
-        :2
-        > HSET j:3 at 3 tries 2
-        :2
-        > HSET j:4 at 4 tries 3
-        :2
-        > HSET j:missing at 5
-        :1
-        > HSET j:negative at 6 tries -5
-        :2
-        > HSET j:float at 7 tries 1.0
-        :2
-        > HSET j:text at 8 tries x
-        :2
-        > HSET j:empty at 9 tries ""
-        :2
-        > HSET j:large at 10 tries 9223372036854775808
-        :2
+        ! IDX.CREATE at PREFIX 1 j: FIELD at
+        ! HSET j:1 at 1 tries 0
+        ! HSET j:2 at 2 tries 1
+        ! HSET j:3 at 3 tries 2
+        ! HSET j:4 at 4 tries 3
+        ! HSET j:missing at 5
+        ! HSET j:negative at 6 tries -5
+        ! HSET j:float at 7 tries 1.0
+        ! HSET j:text at 8 tries x
+        ! HSET j:empty at 9 tries ""
+        ! HSET j:large at 10 tries 9223372036854775808
         > SWEEP at BEFORE 50 RETRY tries 2 ELSE 2 state failed at 100 SET 2 state pending at 60
         [["j:1", "requeued"], ["j:2", "requeued"], ["j:3", "exhausted"], ["j:4", "exhausted"],
          ["j:missing", "requeued"], ["j:negative", "requeued"], ["j:float", "exhausted"], ["j:text", "exhausted"],
          ["j:empty", "exhausted"], ["j:large", "exhausted"]]
-        > HGETALL j:1
-        ["at", "60", "tries", "1", "state", "pending"]
-        > HGETALL j:2
-        ["at", "60", "tries", "2", "state", "pending"]
-        > HGETALL j:3
-        ["at", "100", "tries", "2", "state", "failed"]
-        > HGETALL j:4
-        ["at", "100", "tries", "3", "state", "failed"]
-        > HGETALL j:missing
-        ["at", "60", "tries", "1", "state", "pending"]
-        > HGETALL j:negative
-        ["at", "60", "tries", "-4", "state", "pending"]
-        > HGETALL j:float
-        ["at", "100", "tries", "1.0", "state", "failed"]
-        > HGETALL j:text
-        ["at", "100", "tries", "x", "state", "failed"]
-        > HGETALL j:empty
-        ["at", "100", "tries", "", "state", "failed"]
-        > HGETALL j:large
-        ["at", "100", "tries", "9223372036854775808", "state", "failed"]
+        HGETALL j:1 => ["at", "60", "tries", "1", "state", "pending"]
+        HGETALL j:2 => ["at", "60", "tries", "2", "state", "pending"]
+        HGETALL j:3 => ["at", "100", "tries", "2", "state", "failed"]
+        HGETALL j:4 => ["at", "100", "tries", "3", "state", "failed"]
+        HGETALL j:missing => ["at", "60", "tries", "1", "state", "pending"]
+        HGETALL j:negative => ["at", "60", "tries", "-4", "state", "pending"]
+        HGETALL j:float => ["at", "100", "tries", "1.0", "state", "failed"]
+        HGETALL j:text => ["at", "100", "tries", "x", "state", "failed"]
+        HGETALL j:empty => ["at", "100", "tries", "", "state", "failed"]
+        HGETALL j:large => ["at", "100", "tries", "9223372036854775808", "state", "failed"]
         > SWEEP at BEFORE 61 ELSE 2 state failed at 100 SET 2 state pending at 60 RETRY tries 2 LIMIT 3
         [["j:1", "requeued"], ["j:2", "exhausted"], ["j:missing", "requeued"]]
         > SWEEP at BEFORE 61 SET 2 state pending at 60 RETRY tries 2 ELSE 2 state failed at 100
         [["j:1", "exhausted"], ["j:missing", "exhausted"], ["j:negative", "requeued"]]
-        > HMGET j:1 state tries
-        ["failed", "2"]
-        > HMGET j:negative state tries
-        ["pending", "-3"]
+        HMGET j:1 state tries => ["failed", "2"]
+        HMGET j:negative state tries => ["pending", "-3"]
         // At the end of what can be counted.
-        > HSET j:1 at 1 tries 9223372036854775806
-        :0
-        > SWEEP at BEFORE 2 SET 1 at 1 RETRY tries 9223372036854775807 ELSE 1 at 60
-        [["j:1", "requeued"]]
-        > HMGET j:1 at tries
-        ["1", "9223372036854775807"]
-        > SWEEP at BEFORE 2 SET 1 at 1 RETRY tries 9223372036854775807 ELSE 1 at 60
-        [["j:1", "exhausted"]]
-        > HMGET j:1 at tries
-        ["60", "9223372036854775807"]
+        HSET j:1 at 1 tries 9223372036854775806 => :0
+        SWEEP at BEFORE 2 SET 1 at 1 RETRY tries 9223372036854775807 ELSE 1 at 60 => [["j:1", "requeued"]]
+        HMGET j:1 at tries => ["1", "9223372036854775807"]
+        SWEEP at BEFORE 2 SET 1 at 1 RETRY tries 9223372036854775807 ELSE 1 at 60 => [["j:1", "exhausted"]]
+        HMGET j:1 at tries => ["60", "9223372036854775807"]
         // Never.
-        > HSET j:1 at 1 tries 0
-        :0
-        > SWEEP at BEFORE 2 SET 1 at 50 RETRY tries 0 ELSE 1 at 60
-        [["j:1", "exhausted"]]
-        > HMGET j:1 at tries
-        ["60", "0"]
+        HSET j:1 at 1 tries 0 => :0
+        SWEEP at BEFORE 2 SET 1 at 50 RETRY tries 0 ELSE 1 at 60 => [["j:1", "exhausted"]]
+        HMGET j:1 at tries => ["60", "0"]
         // The counter is counted, then SET is applied: it may set it back.
-        > HSET j:1 at 1 tries 0
-        :0
-        > SWEEP at BEFORE 2 SET 2 tries 7 at 50 RETRY tries 9 ELSE 1 at 60
-        [["j:1", "requeued"]]
-        > HMGET j:1 at tries
-        ["50", "7"]
+        HSET j:1 at 1 tries 0 => :0
+        SWEEP at BEFORE 2 SET 2 tries 7 at 50 RETRY tries 9 ELSE 1 at 60 => [["j:1", "requeued"]]
+        HMGET j:1 at tries => ["50", "7"]
         "##,
     );
 }
@@ -174,17 +111,11 @@ fn a_record_is_tried_again_so_many_times() {
 fn a_sweep_that_is_wrong_changes_nothing() {
     check(
         r##"
-        # holdfast only
-        > IDX.CREATE at PREFIX 1 j: FIELD at
-        +OK
-        > HSET j:1 at 1 state running
-        :2
-        > SWEEP nosuch BEFORE 5 SET 1 a b
-        -ERR there is no index 'nosuch'
-        > SWEEP j:1 BEFORE 5 SET 1 a b
-        -ERR there is no index 'j:1'
-        > SWEEP at BEFORE 9 SET 0 LIMIT 5
-        ~-ERR missing: SET, which says what becomes of a record. Usage: *
+        ! IDX.CREATE at PREFIX 1 j: FIELD at
+        ! HSET j:1 at 1 state running
+        SWEEP nosuch BEFORE 5 SET 1 a b => -ERR there is no index 'nosuch'
+        SWEEP j:1 BEFORE 5 SET 1 a b => -ERR there is no index 'j:1'
+        SWEEP at BEFORE 9 SET 0 LIMIT 5 => ~-ERR missing: SET, which says what becomes of a record. Usage: *
         > SWEEP at BEFORE x SET 1 a b
         -ERR the time behind BEFORE must be a whole number not below 0, or a time such as NOW-ms, not 'x'
         > SWEEP at BEFORE -1 SET 1 a b
@@ -193,74 +124,17 @@ fn a_sweep_that_is_wrong_changes_nothing() {
         -ERR the time behind BEFORE must be a whole number not below 0, or a time such as NOW-ms, not '1.5'
         > SWEEP at BEFORE 9223372036854775808 SET 1 a b
         -ERR the time behind BEFORE must be a whole number not below 0, or a time such as NOW-ms, not '9223372036854775808'
-        > SWEEP at BEFORE 9 BEFORE 9 SET 1 a b
-        -ERR BEFORE is given twice
-        > SWEEP at SET 1 a b LIMIT 5
-        ~-ERR missing: BEFORE, which says which records are old. Usage: *
-        > SWEEP at SET 1 a b LIMIT 5 BEFORE
-        ~-ERR missing: the time behind BEFORE. Usage: *
-        > SWEEP at BEFORE 9 LIMIT 5 WHERE a 0
-        ~-ERR missing: SET, which says what becomes of a record. Usage: *
-        > SWEEP at BEFORE 9 SET 2 a b c
-        ~-ERR SET counts 2 items of 2, but 3 arguments follow. Usage: *
-        > SWEEP at BEFORE 9 SET 1 a
-        ~-ERR SET counts 1 items of 2, but 1 argument follows. Usage: *
-        > SWEEP at BEFORE 9 SET x a b
-        -ERR the count behind SET must be a whole number not below 0, not 'x'
-        > SWEEP at BEFORE 9 SET 1 a b SET 1 a b
-        -ERR SET is given twice
-        > SWEEP at BEFORE 9 SET 1 a b LIMIT -1
-        -ERR the number behind LIMIT must be a whole number not below 0, not '-1'
-        > SWEEP at BEFORE 9 SET 1 a b LIMIT x
-        -ERR the number behind LIMIT must be a whole number not below 0, not 'x'
-        > SWEEP at BEFORE 9 SET 1 a b LIMIT
-        ~-ERR missing: the number behind LIMIT. Usage: *
-        > SWEEP at BEFORE 9 SET 1 a b LIMIT 1 LIMIT 1
-        -ERR LIMIT is given twice
-        > SWEEP at BEFORE 9 SET 1 a b WHERE
-        ~-ERR missing: the field behind WHERE. Usage: *
-        > SWEEP at BEFORE 9 SET 1 a b WHERE s
-        ~-ERR missing: the count behind WHERE. Usage: *
-        > SWEEP at BEFORE 9 SET 1 a b WHERE s 1
-        ~-ERR WHERE counts 1 items of 1, but 0 arguments follow. Usage: *
-        > SWEEP at BEFORE 9 SET 1 a b WHERE s x y
-        -ERR the count behind WHERE must be a whole number not below 0, not 'x'
-        > SWEEP at BEFORE 9 SET 1 a b WHERE s 1 x WHERE s 1 x
-        -ERR WHERE is given twice
-        > SWEEP at BEFORE 9 SET 1 a b RETRY
-        ~-ERR missing: the field behind RETRY. Usage: *
-        > SWEEP at BEFORE 9 SET 1 a b RETRY tries
-        ~-ERR missing: the maximum behind RETRY. Usage: *
-        > SWEEP at BEFORE 9 SET 1 a b RETRY tries x
-        -ERR the maximum behind RETRY must be a whole number not below 0, not 'x'
-        > SWEEP at BEFORE 9 SET 1 a b RETRY tries -1
-        -ERR the maximum behind RETRY must be a whole number not below 0, not '-1'
+        SWEEP at SET 1 a b LIMIT 5 => ~-ERR missing: BEFORE, which says which records are old. Usage: *
+        SWEEP at BEFORE 9 LIMIT 5 WHERE a 0 => ~-ERR missing: SET, which says what becomes of a record. Usage: *
         > SWEEP at BEFORE 9 SET 1 a b RETRY tries 3
         ~-ERR missing: ELSE, which says what becomes of a record after the last RETRY. Usage: *
         > SWEEP at BEFORE 9 SET 1 a b ELSE 1 a b
         ~-ERR missing: RETRY, without which ELSE has no meaning. Usage: *
         > SWEEP at BEFORE 9 SET 1 a b RETRY tries 3 ELSE 0
         -ERR ELSE must set at least one field, or the record would be found again and again
-        > SWEEP at BEFORE 9 SET 1 a b RETRY tries 3 ELSE 1 a
-        ~-ERR ELSE counts 1 items of 2, but 1 argument follows. Usage: *
-        > SWEEP at BEFORE 9 SET 1 a b RETRY tries 3 ELSE
-        ~-ERR missing: the count behind ELSE. Usage: *
-        > SWEEP at BEFORE 9 SET 1 a b RETRY tries 3 RETRY tries 3 ELSE 1 a b
-        -ERR RETRY is given twice
-        > SWEEP at BEFORE 9 SET 1 a b RETRY tries 3 ELSE 1 a b ELSE 1 a b
-        -ERR ELSE is given twice
-        > SWEEP at BEFORE 9 SET 1 a b PUBLISH
-        ~-ERR missing: the channel behind PUBLISH. Usage: *
-        > SWEEP at BEFORE 9 SET 1 a b PUBLISH c PUBLISH c
-        -ERR PUBLISH is given twice
-        > SWEEP at BEFORE 9 SET 1 a b STATE
-        ~-ERR unknown option 'STATE'. *
-        > SWEEP at BEFORE 9 SET 1 a b "\r\n"
-        ~-ERR unknown option '\r\n'. *
-        > HGETALL j:1
-        ["at", "1", "state", "running"]
-        > ZRANGE at 0 -1 WITHSCORES
-        ["j:1", "1"]
+        SWEEP at BEFORE 9 SET 1 a b STATE => ~-ERR unknown option 'STATE'. *
+        HGETALL j:1 => ["at", "1", "state", "running"]
+        ZRANGE at 0 -1 WITHSCORES => ["j:1", "1"]
         "##,
     );
 }
@@ -269,46 +143,30 @@ fn a_sweep_that_is_wrong_changes_nothing() {
 fn a_sweep_is_part_of_a_transaction_or_a_script() {
     check(
         r##"
-        # holdfast only
-        > IDX.CREATE at PREFIX 1 j: FIELD at
-        +OK
-        > HSET j:1 at 50
-        :1
-        > MULTI
-        +OK
-        > HSET j:1 at 1
-        +QUEUED
-        > SWEEP at BEFORE 2 SET 1 at 2
-        +QUEUED
-        > SWEEP at BEFORE 3 SET 1 at 3
-        +QUEUED
-        > SWEEP at BEFORE x SET 1 at 4
-        +QUEUED
-        > ZRANGE at 0 -1 WITHSCORES
-        +QUEUED
+        ! IDX.CREATE at PREFIX 1 j: FIELD at
+        ! HSET j:1 at 50
+        ! MULTI
+        ! HSET j:1 at 1
+        ! SWEEP at BEFORE 2 SET 1 at 2
+        ! SWEEP at BEFORE 3 SET 1 at 3
+        ! SWEEP at BEFORE x SET 1 at 4
+        ! ZRANGE at 0 -1 WITHSCORES
         > EXEC
         [:0, [["j:1", "requeued"]],
          [["j:1", "requeued"]],
          -"ERR the time behind BEFORE must be a whole number not below 0, or a time such as NOW-ms, not 'x'",
          ["j:1", "3"]]
-        > MULTI
-        +OK
-        > SWEEP at BEFORE 5 SET 1 at 5
-        +QUEUED
-        > DISCARD
-        +OK
-        > HGET j:1 at
-        "3"
-        > EVAL "return redis.call('SWEEP', 'at', 'BEFORE', 5, 'SET', 1, 'at', 6)" 0
-        [["j:1", "requeued"]]
+        ! MULTI
+        ! SWEEP at BEFORE 5 SET 1 at 5
+        DISCARD => +OK
+        HGET j:1 at => "3"
+        EVAL "return redis.call('SWEEP', 'at', 'BEFORE', 5, 'SET', 1, 'at', 6)" 0 => [["j:1", "requeued"]]
         > EVAL "redis.call('HSET', KEYS[1], 'at', 1) return redis.call('SWEEP', 'at', 'BEFORE', 5, 'SET', 1, 'at', 7)" 1 j:1
         [["j:1", "requeued"]]
-        > HGET j:1 at
-        "7"
+        HGET j:1 at => "7"
         > EVAL "return redis.pcall('SWEEP', 'at', 'BEFORE', 5).err" 0
         "ERR Wrong number of args calling Redis command from script"
-        > HGET j:1 at
-        "7"
+        HGET j:1 at => "7"
         "##,
     );
 }
@@ -317,19 +175,15 @@ fn a_sweep_is_part_of_a_transaction_or_a_script() {
 fn swept_records_are_told_of() {
     check(
         r##"
-        # holdfast only
         # config notify-keyspace-events Kh
         2> SUBSCRIBE swept
         ["subscribe", "swept", :1]
         3> PSUBSCRIBE *
         ["psubscribe", "*", :1]
-        > IDX.CREATE at PREFIX 1 j: FIELD at
-        +OK
-        > HSET j:1 at 1
-        :1
+        ! IDX.CREATE at PREFIX 1 j: FIELD at
+        ! HSET j:1 at 1
         3< ["pmessage", "*", "__keyspace@0__:j:1", "hset"]
-        > HSET j:2 at 2 tries 9
-        :2
+        ! HSET j:2 at 2 tries 9
         3< ["pmessage", "*", "__keyspace@0__:j:2", "hset"]
         > SWEEP at BEFORE 9 SET 1 at 10 PUBLISH swept LIMIT 1
         [["j:1", "requeued"]]
@@ -345,10 +199,8 @@ fn swept_records_are_told_of() {
         []
         3> PUNSUBSCRIBE *
         ["punsubscribe", "*", :0]
-        > MULTI
-        +OK
-        > SWEEP at BEFORE 11 SET 1 at 12 PUBLISH swept
-        +QUEUED
+        ! MULTI
+        ! SWEEP at BEFORE 11 SET 1 at 12 PUBLISH swept
         > EXEC
         [[["j:1", "requeued"]]]
         2< ["message", "swept", "j:1"]
@@ -382,55 +234,39 @@ fn values_may_be_the_time() {
     connection.run("HSET j:1 at 1 tries 9");
     connection.run("SWEEP at BEFORE 9 RETRY tries 3 ELSE 2 at NOW+5 late NOW SET 1 at 5");
     assert_eq!(number("at", &mut connection), number("late", &mut connection) + 5);
-    // What looks like a time and is none is refused, and changes nothing.
-    connection.run("HSET j:1 at 1");
-    for value in ["NOW+x", "NOW+", "NOW--1", "NOW+9223372036854775807", "NOW-9223372036854775807"] {
-        for command in [
-            format!("SWEEP at BEFORE 9 SET 1 at {value}"),
-            format!("SWEEP at BEFORE 9 RETRY tries 3 ELSE 1 at {value} SET 1 at NOW"),
-        ] {
-            let expected = format!("-ERR '{value}' must be NOW, NOW+ms or NOW-ms, and a time from 0 to 2^63-1");
-            assert_eq!(connection.run(&command).to_string(), expected);
-        }
-    }
-    assert_eq!(number("at", &mut connection), 1);
 }
 
 #[test]
 fn records_are_old_before_a_time() {
-    let Some(session) = start() else { return };
-    let mut connection = session.connect();
-    connection.run("IDX.CREATE at PREFIX 1 j: FIELD at");
-    connection.run("HPUT j:old STAMP 1 at -60000 FIELDS 0");
-    connection.run("HPUT j:new STAMP 1 at 3600000 FIELDS 0");
-    assert_eq!(connection.run("SWEEP at BEFORE NOW-3600000 SET 1 a b").to_string(), "[]");
-    assert_eq!(connection.run("SWEEP at BEFORE NOW SET 1 a b").to_string(), r#"[["j:old", "requeued"]]"#);
-    let reply = connection.run("sweep at before NOW+7200000 set 1 a b");
-    assert_eq!(reply.to_string(), r#"[["j:old", "requeued"], ["j:new", "requeued"]]"#);
-    let refused = connection.run("SWEEP at BEFORE NOW+x SET 1 a c");
-    assert_eq!(refused.to_string(), "-ERR 'NOW+x' must be NOW, NOW+ms or NOW-ms, and a time from 0 to 2^63-1");
-    assert_eq!(connection.run("HGET j:old a").text(), "b");
+    check(
+        r##"
+        ! IDX.CREATE at PREFIX 1 j: FIELD at
+        ! HPUT j:old STAMP 1 at -60000 FIELDS 0
+        ! HPUT j:new STAMP 1 at 3600000 FIELDS 0
+        SWEEP at BEFORE NOW-3600000 SET 1 a b => []
+        SWEEP at BEFORE NOW SET 1 a b => [["j:old", "requeued"]]
+        > sweep at before NOW+7200000 set 1 a b
+        [["j:old", "requeued"], ["j:new", "requeued"]]
+        "##,
+    );
 }
 
 /// Zero is nothing, and without a limit there is none.
 #[test]
 fn a_sweep_changes_as_many_as_its_limit_says() {
-    const OLD: usize = 300;
-    let Some(session) = start() else { return };
-    let mut connection = session.connect();
-    connection.run("IDX.CREATE at PREFIX 1 j: FIELD at");
-    for number in 0..OLD {
-        connection.run(&format!("HSET j:{number} at 1"));
-    }
-    assert_eq!(connection.run("SWEEP at BEFORE 5 SET 1 at 9 LIMIT 0").to_string(), "[]");
-    assert_eq!(
-        connection.run("SWEEP nosuch BEFORE 5 SET 1 at 9 LIMIT 0").to_string(),
-        "-ERR there is no index 'nosuch'"
+    check(
+        r##"
+        ! IDX.CREATE at PREFIX 1 j: FIELD at
+        ! EVAL "for i = 1, 300 do redis.call('HSET', 'j:' .. i, 'at', 1) end" 0
+        SWEEP at BEFORE 5 SET 1 at 9 LIMIT 0 => []
+        SWEEP nosuch BEFORE 5 SET 1 at 9 LIMIT 0 => -ERR there is no index 'nosuch'
+        ZCOUNT at 9 9 => :0
+        ! SWEEP at BEFORE 5 SET 1 at 9 LIMIT 100
+        ZCOUNT at 9 9 => :100
+        ! SWEEP at BEFORE 5 SET 1 at 9
+        ZCOUNT at 9 9 => :300
+        "##,
     );
-    assert_eq!(connection.run("ZCOUNT at 9 9").to_string(), ":0");
-    assert_eq!(connection.run("SWEEP at BEFORE 5 SET 1 at 9 LIMIT 100").items().len(), 100);
-    assert_eq!(connection.run("SWEEP at BEFORE 5 SET 1 at 9").items().len(), OLD - 100);
-    assert_eq!(connection.run("ZCOUNT at 9 9").to_string(), format!(":{OLD}"));
 }
 
 /// A sweep looks at a few thousand records at a time; each has one turn, and those that it passes over do not stop it.

@@ -11,6 +11,15 @@ fn start_with(dir: &Dir, config: &str) -> Option<Holdfast> {
     Holdfast::start(&["--config", &file])
 }
 
+/// Starts a server on data that stays in the directory. Every change is on the disk before it is acknowledged.
+fn start_on(dir: &Dir, config: &str) -> (Server, Connection) {
+    let file = dir.write("h.toml", config);
+    let args = ["--config", &file, "--appendfsync", "always"];
+    let server = Server::start_with(&dir.path().join("data"), |command| dir.keep_output(command.args(args)));
+    let connection = server.connect();
+    (server, connection)
+}
+
 #[test]
 fn without_a_word_there_is_one_index() {
     let Some(server) = Holdfast::start(&[]) else { return };
@@ -64,22 +73,12 @@ fn indexes_of_the_file_meet_data_that_is_there() {
     if !can_start_holdfast() {
         return;
     }
-    let (dir, config) = (Dir::fresh(), Dir::fresh());
-    let data = dir.path().join("data");
-    let start = |text: &str| {
-        let file = config.write("h.toml", text);
-        Server::start_with(&data, |command| {
-            dir.keep_output(command.args(["--config", &file, "--appendfsync", "always"]))
-        })
-    };
-    let jobs = "[[index]]\nname = 'jobs'\nfield = 'at'\n";
-    let server = start("index = []\n");
-    let mut connection = server.connect();
+    let dir = Dir::fresh();
+    let (server, mut connection) = start_on(&dir, "index = []\n");
     connection.run("HSET job:1 at 5 n 1");
     connection.run("IDX.CREATE own PREFIX 1 job: FIELD n");
     server.kill();
-    let server = start(jobs);
-    let mut connection = server.connect();
+    let (server, mut connection) = start_on(&dir, "[[index]]\nname = 'jobs'\nfield = 'at'\n");
     assert_eq!(connection.run("IDX.LIST").to_string(), "[\"jobs\", \"own\"]");
     assert_eq!(connection.run("ZRANGE jobs 0 -1 WITHSCORES").to_string(), "[\"job:1\", \"5\"]");
     assert_eq!(connection.run("ZRANGE own 0 -1 WITHSCORES").to_string(), "[\"job:1\", \"1\"]");
@@ -88,7 +87,7 @@ fn indexes_of_the_file_meet_data_that_is_there() {
     connection.run("SET own text");
     server.kill();
     // A key has the name of an index that the operator asks for: one of them has to go.
-    let file = config.write("h.toml", "[[index]]\nname = 'own'\nfield = 'at'\n");
+    let (file, data) = (dir.write("h.toml", "[[index]]\nname = 'own'\nfield = 'at'\n"), dir.path().join("data"));
     let failure = fail_to_start(&["--config", &file, "--dir", data.to_str().expect("UTF-8")], &[]);
     let said = &failure.stderr;
     assert!(said.contains("the index 'own' cannot be created: there is a key of that name"), "{said}");
@@ -101,15 +100,12 @@ fn what_a_client_has_decided_holds() {
         return;
     }
     let dir = Dir::fresh();
-    let data = dir.path().join("data");
-    let start = || Server::start_with(&data, |command| dir.keep_output(command.args(["--appendfsync", "always"])));
-    let server = start();
-    let mut connection = server.connect();
+    let start = || start_on(&dir, "");
+    let (server, mut connection) = start();
     connection.run("HSET job:1 updated_at 5 deadline 7");
     assert_eq!(connection.run("IDX.DROP idx:updated_at").integer(), 1);
     server.kill();
-    let server = start();
-    let mut connection = server.connect();
+    let (server, mut connection) = start();
     assert_eq!(connection.run("IDX.LIST").to_string(), "[]");
     // There may be as many others as ever.
     for number in 0..64 {
@@ -118,14 +114,12 @@ fn what_a_client_has_decided_holds() {
     }
     connection.run("SAVE");
     server.kill();
-    let server = start();
-    let mut connection = server.connect();
+    let (server, mut connection) = start();
     assert_eq!(connection.run("IDX.LIST").items().len(), 64);
     connection.run("IDX.DROP i7");
     connection.run("IDX.CREATE idx:updated_at PREFIX 1 job: FIELD deadline");
     server.kill();
-    let server = start();
-    let mut connection = server.connect();
+    let (server, mut connection) = start();
     let range = connection.run("ZRANGE idx:updated_at 0 -1 WITHSCORES");
     assert_eq!(range.to_string(), "[\"job:1\", \"7\"]");
     let said = dir.read("stderr") + &dir.read("stdout");
@@ -135,7 +129,7 @@ fn what_a_client_has_decided_holds() {
     // Dropped once more, it stays dropped.
     assert_eq!(connection.run("IDX.DROP idx:updated_at").integer(), 1);
     server.kill();
-    assert_eq!(start().connect().run("IDX.LIST").items().len(), 63);
+    assert_eq!(start().1.run("IDX.LIST").items().len(), 63);
 }
 
 const SWEEPER: &str = "
@@ -321,21 +315,14 @@ fn a_sweeper_whose_index_was_dropped_rests() {
     if !can_start_holdfast() {
         return;
     }
-    let (dir, config) = (Dir::fresh(), Dir::fresh());
-    let data = dir.path().join("data");
+    let dir = Dir::fresh();
     let text = "[[index]]\nname = 'mine'\nfield = 'at'\n[[sweeper]]\nindex = 'mine'\nevery-ms = 1\nolder-than-ms = 0\n\
                 set = { state = 'pending', at = 'NOW+1000000' }\n";
-    let file = config.write("h.toml", text);
-    let start = || {
-        Server::start_with(&data, |command| {
-            dir.keep_output(command.args(["--config", &file, "--appendfsync", "always"]))
-        })
-    };
-    let server = start();
-    assert_eq!(server.connect().run("IDX.DROP mine").integer(), 1);
+    let start = || start_on(&dir, text);
+    let (server, mut connection) = start();
+    assert_eq!(connection.run("IDX.DROP mine").integer(), 1);
     server.kill();
-    let server = start();
-    let mut connection = server.connect();
+    let (_server, mut connection) = start();
     assert!(
         dir.read("stderr")
             .contains("the sweeper has nothing to sweep: a client has dropped its index with IDX.DROP index=mine"),

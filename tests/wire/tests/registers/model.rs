@@ -1,8 +1,8 @@
 //! Operations in any order and any number of times, and random commands compared with a plain model.
 
-use crate::start;
 use std::collections::BTreeMap;
-use wire::{Connection, Random};
+use wire::Random;
+use wire::own::{run_all, start, steps};
 
 #[derive(Clone, Debug, PartialEq)]
 enum Operation {
@@ -11,11 +11,19 @@ enum Operation {
 }
 
 impl Operation {
+    /// Few different ones, so that the same comes again.
     fn random(random: &mut Random) -> Operation {
-        match random.below(4) {
-            0 => Operation::Put(random.below(1_000).to_string()),
-            1 => Operation::Put(format!("v{}", "x".repeat(random.pick(&[0, 30, 5_000])))),
-            _ => Operation::Add(random.below(2_000) as i64 - 1_000),
+        match random.below(5) {
+            0 => Operation::Put(format!("v{}", "x".repeat(random.pick(&[0, 30, 5_000])))),
+            _ => Operation::of_numbers(random, 4),
+        }
+    }
+
+    /// Sets or adds numbers below so many, so that each can be applied after any other.
+    fn of_numbers(random: &mut Random, below: usize) -> Operation {
+        match random.one_in(4) {
+            true => Operation::Put(random.below(below).to_string()),
+            false => Operation::Add(random.below(2 * below) as i64 - below as i64),
         }
     }
 
@@ -40,70 +48,7 @@ fn shuffled<T: Clone>(items: &[T], random: &mut Random) -> Vec<T> {
     all
 }
 
-fn send(connection: &mut Connection, lines: &[String]) -> Vec<String> {
-    connection.pipeline(lines).iter().map(ToString::to_string).collect()
-}
-
-#[test]
-fn puts_in_any_order_have_one_result() {
-    let Some(session) = start() else { return };
-    let (mut connection, mut random) = (session.connect(), Random::from_env());
-    for round in 0..60 {
-        let key = format!("r{round}");
-        let versions: Vec<String> = (0..random.below(40) + 1)
-            .map(|number| if random.one_in(3) { format!("{}.{number}", random.below(4)) } else { number.to_string() })
-            .collect();
-        let newest = versions.iter().map(|text| parsed(text)).max().expect("there is one");
-        let lines: Vec<String> =
-            versions.iter().map(|version| format!("REG.PUT {key} {version} v{}", show(parsed(version)))).collect();
-        let replies = send(&mut connection, &shuffled(&lines, &mut random));
-        assert!(replies.iter().all(|reply| ["+APPLIED", "+STALE", "+DUPLICATE"].contains(&&**reply)), "{replies:?}");
-        let expected = format!("[\"v{0}\", \"{0}\"]", show(newest));
-        assert_eq!(connection.run(&format!("REG.GET {key}")).to_string(), expected);
-    }
-}
-
-#[test]
-fn ordered_operations_come_to_what_they_do_in_order() {
-    let Some(session) = start() else { return };
-    let (mut connection, mut random) = (session.connect(), Random::from_env());
-    for round in 0..40 {
-        let (key, count) = (format!("r{round}"), random.below(300) + 1);
-        // Additions to numbers alone, so that each can be applied.
-        let mut operations: Vec<Operation> = Vec::new();
-        for _ in 0..count {
-            operations.push(match random.one_in(4) {
-                true => Operation::Put(random.below(1_000).to_string()),
-                false => Operation::Add(random.below(2_000) as i64 - 1_000),
-            });
-        }
-        let sum = operations.iter().fold(0, |sum, operation| match operation {
-            Operation::Put(value) => value.parse().expect("it is a number"),
-            Operation::Add(number) => sum + number,
-        });
-        let lines: Vec<String> = (1..)
-            .zip(&operations)
-            .map(|(version, operation)| operation.line(&key, &format!("{version}"), true))
-            .collect();
-        let replies = send(&mut connection, &shuffled(&lines, &mut random));
-        let allowed = ["+APPLIED", "+BUFFERED", "+STALE", "+DUPLICATE"];
-        assert!(replies.iter().all(|reply| allowed.contains(&&**reply)), "{replies:?}");
-        assert_eq!(connection.run(&format!("REG.GET {key}")).to_string(), format!("[\"{sum}\", \"{count}\"]"));
-        // Nothing of it can be done again.
-        let again = send(&mut connection, &lines);
-        assert!(again.iter().all(|reply| reply == "+STALE" || reply == "+DUPLICATE"), "{again:?}");
-        assert_eq!(connection.run(&format!("REG.GET {key}")).to_string(), format!("[\"{sum}\", \"{count}\"]"));
-    }
-}
-
 type Version = (u64, u64);
-
-fn parsed(text: &str) -> Version {
-    match text.split_once('.') {
-        Some((epoch, round)) => (epoch.parse().expect("a number"), round.parse().expect("a number")),
-        None => (0, text.parse().expect("a number")),
-    }
-}
 
 fn show((epoch, round): Version) -> String {
     if epoch == 0 { round.to_string() } else { format!("{epoch}.{round}") }
@@ -229,12 +174,67 @@ impl Model {
     }
 }
 
+/// Operations in any order, each once or twice, come to what they do in order: by themselves where versions are plain, with a seal where
+/// they have a dot. Without ORDERED the newest of them wins.
+#[test]
+fn ordered_operations_come_to_what_they_do_in_order() {
+    let Some(session) = start() else { return };
+    let (mut connection, mut random) = (session.connect(), Random::from_env());
+    for round in 0..30 {
+        let (key, order) = (format!("r{round}"), [Some(Order::Plain), Some(Order::Dotted), None][round % 3]);
+        let mut operations = BTreeMap::new();
+        for number in 1..=random.below(200) as u64 + 1 {
+            let version = if order == Some(Order::Plain) { (0, number) } else { (random.below(3) as u64, number / 2) };
+            let operation = match order {
+                Some(_) => Operation::of_numbers(&mut random, 1_000),
+                None => Operation::Put(format!("v{}", show(version))),
+            };
+            operations.insert(version, operation);
+        }
+        let line = |(version, operation): (&Version, &Operation)| match order {
+            Some(order) => operation.line(&key, &order.write(*version), true),
+            None => operation.line(&key, &show(*version), false),
+        };
+        let lines: Vec<String> = operations.iter().map(line).collect();
+        let replies = run_all(&mut connection, shuffled(&lines, &mut random));
+        let allowed: &[&str] = match order {
+            Some(Order::Plain) => &["+APPLIED", "+BUFFERED", "+STALE", "+DUPLICATE"],
+            Some(Order::Dotted) => &["+BUFFERED"],
+            None => &["+APPLIED", "+STALE", "+DUPLICATE"],
+        };
+        assert!(replies.iter().all(|reply| allowed.contains(&&*reply.to_string())), "{order:?}: {replies:?}");
+        if order == Some(Order::Dotted) {
+            assert!(connection.run(&format!("REG.GET {key}")).is_nil());
+            assert_eq!(connection.run(&format!("REG.SEAL {key} 3.0")).integer(), operations.len() as i64);
+        }
+        let (last, newest) = operations.last_key_value().expect("there is one");
+        let value = match (order, newest) {
+            (None, Operation::Put(value)) => value.clone(),
+            _ => sum(operations.values()).to_string(),
+        };
+        let expected = format!("[\"{value}\", \"{}\"]", show(*last));
+        assert_eq!(connection.run(&format!("REG.GET {key}")).to_string(), expected, "{order:?}");
+        // Nothing of it can be done again.
+        let again = run_all(&mut connection, lines);
+        assert!(again.iter().all(|reply| ["+STALE", "+DUPLICATE"].contains(&&*reply.to_string())), "{again:?}");
+        assert_eq!(connection.run(&format!("REG.GET {key}")).to_string(), expected, "{order:?}");
+    }
+}
+
+/// What operations on numbers come to, one after the other.
+fn sum<'a>(operations: impl Iterator<Item = &'a Operation>) -> i64 {
+    operations.fold(0, |sum, operation| match operation {
+        Operation::Put(value) => value.parse().expect("it is a number"),
+        Operation::Add(number) => sum + number,
+    })
+}
+
 #[test]
 fn random_commands_agree_with_a_model() {
     let Some(session) = start() else { return };
     let (mut connection, mut random) = (session.connect(), Random::from_env());
     let mut models: BTreeMap<usize, Model> = BTreeMap::new();
-    for _ in 0..20_000 {
+    for _ in 0..steps(5_000) {
         let name = random.below(8);
         let key = format!("r{name}");
         let (epoch, near) = models.get(&name).map_or((0, 1), Model::open_from);
@@ -291,39 +291,5 @@ fn random_commands_agree_with_a_model() {
             None => "(nil)".to_owned(),
         };
         assert_eq!(connection.run(&format!("REG.GET {key}")).to_string(), expected);
-    }
-}
-
-/// Operations of several epochs in any order, each once or twice, and then one seal: as if they had come in order.
-#[test]
-fn dotted_operations_come_to_what_they_do_in_order() {
-    let Some(session) = start() else { return };
-    let (mut connection, mut random) = (session.connect(), Random::from_env());
-    for round in 0..40 {
-        let (key, mut operations) = (format!("r{round}"), BTreeMap::new());
-        for _ in 0..random.below(200) + 1 {
-            let version = (random.below(3) as u64, random.below(100) as u64);
-            let operation = match random.one_in(4) {
-                true => Operation::Put(random.below(1_000).to_string()),
-                false => Operation::Add(random.below(2_000) as i64 - 1_000),
-            };
-            operations.insert(version, operation);
-        }
-        let sum = operations.values().fold(0, |sum, operation| match operation {
-            Operation::Put(value) => value.parse().expect("it is a number"),
-            Operation::Add(number) => sum + number,
-        });
-        let lines: Vec<String> = operations
-            .iter()
-            .map(|(version, operation)| operation.line(&key, &Order::Dotted.write(*version), true))
-            .collect();
-        let replies = send(&mut connection, &shuffled(&lines, &mut random));
-        assert!(replies.iter().all(|reply| reply == "+BUFFERED"), "{replies:?}");
-        assert!(connection.run(&format!("REG.GET {key}")).is_nil());
-        assert_eq!(connection.run(&format!("REG.SEAL {key} 3.0")).integer(), operations.len() as i64);
-        let last = *operations.keys().next_back().expect("there is one");
-        assert_eq!(connection.run(&format!("REG.GET {key}")).to_string(), format!("[\"{sum}\", \"{}\"]", show(last)));
-        let again = send(&mut connection, &lines);
-        assert!(again.iter().all(|reply| reply == "+STALE" || reply == "+DUPLICATE"), "{again:?}");
     }
 }

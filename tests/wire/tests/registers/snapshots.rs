@@ -1,56 +1,36 @@
 //! REG.SNAPSHOT and REG.RESTORE: what they keep and set, what they refuse; and that nothing is lost between them.
 
-use crate::{check, start};
+use crate::survival::some_write;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use wire::{Connection, Random, Reply, Server, check_events, fresh_dir};
+use wire::own::{SetOnDrop, check, run_all, start};
+use wire::{Connection, Random, Reply};
 
 #[test]
 fn a_snapshot_is_stored_and_restored_with_its_position() {
     check(
         r#"
-        > REG.PUT a 5 five
-        > REG.INCRBY n 1.7 12
-        > REG.PUT w 3 later ORDERED
-        +APPLIED
-        +APPLIED
-        +BUFFERED
-        > EXPIRE n 1000
-        :1
-        > SET s "a string"
-        +OK
-        > REG.SNAPSHOT POSITION "offset 17" STORE check
-        :3
-        > TYPE check
-        +string
-        > REG.PUT a 6 six
-        > REG.PUT b 1 new
-        > DEL n
-        +APPLIED
-        +APPLIED
-        :1
-        > REG.RESTORE FROM check
-        [:3, "offset 17"]
-        > REG.MGET a b n w
-        [["five", "5"], (nil), ["12", "1.7"], (nil)]
-        > REG.INCRBY n 1.7 12
-        +DUPLICATE
-        > REG.SEAL w 3
-        :1
-        > REG.GET w
-        ["later", "3"]
-        > TTL n
-        :990..1000
-        > TTL a
-        :-1
-        > GET s
-        "a string"
-        > EXISTS b
-        :0
-        > REG.SNAPSHOT STORE check
-        :3
-        > REG.RESTORE FROM check MERGE
-        [:0, (nil)]
+        REG.PUT a 5 five                    => +APPLIED
+        REG.INCRBY n 1.7 12                 => +APPLIED
+        REG.PUT w 3 later ORDERED           => +BUFFERED
+        EXPIRE n 1000                       => :1
+        SET s "a string"                    => +OK
+        REG.SNAPSHOT POSITION "offset 17" STORE check => :3
+        TYPE check                          => +string
+        REG.PUT a 6 six                     => +APPLIED
+        REG.PUT b 1 new                     => +APPLIED
+        DEL n                               => :1
+        REG.RESTORE FROM check              => [:3, "offset 17"]
+        REG.MGET a b n w                    => [["five", "5"], (nil), ["12", "1.7"], (nil)]
+        REG.INCRBY n 1.7 12                 => +DUPLICATE
+        REG.SEAL w 3                        => :1
+        REG.GET w                           => ["later", "3"]
+        TTL n                               => :990..1000
+        TTL a                               => :-1
+        GET s                               => "a string"
+        EXISTS b                            => :0
+        REG.SNAPSHOT STORE check            => :3
+        REG.RESTORE FROM check MERGE        => [:0, (nil)]
         "#,
     );
 }
@@ -59,42 +39,24 @@ fn a_snapshot_is_stored_and_restored_with_its_position() {
 fn a_scope_says_which_registers_are_meant() {
     check(
         r#"
-        > REG.PUT a/1 1 one
-        > REG.PUT a/2 1 two
-        > REG.PUT b/1 1 other
-        +APPLIED
-        +APPLIED
-        +APPLIED
-        > REG.SNAPSHOT PREFIX a/ STORE check
-        :2
-        > REG.PUT a/1 2 x
-        > REG.PUT a/3 2 x
-        > REG.PUT b/1 2 x
-        +APPLIED
-        +APPLIED
-        +APPLIED
-        > REG.RESTORE FROM check REPLACE
-        [:2, (nil)]
-        > REG.MGET a/1 a/2 a/3 b/1
-        [["one", "1"], ["two", "1"], (nil), ["x", "2"]]
-        > REG.SNAPSHOT keys 4 b/1 a/1 nosuch a/1 position "" STORE check
-        :2
-        > REG.PUT a/1 9 y
-        > REG.PUT a/2 9 y
-        > REG.PUT nosuch 9 y
-        +APPLIED
-        +APPLIED
-        +APPLIED
-        > REG.RESTORE FROM check
-        [:2, ""]
-        > REG.MGET a/1 a/2 b/1 nosuch
-        [["one", "1"], ["y", "9"], ["x", "2"], (nil)]
-        > REG.SNAPSHOT KEYS 0 STORE check
-        :0
-        > REG.RESTORE FROM check
-        [:0, (nil)]
-        > REG.SNAPSHOT PREFIX nothing STORE check
-        :0
+        REG.PUT a/1 1 one                       => +APPLIED
+        REG.PUT a/2 1 two                       => +APPLIED
+        REG.PUT b/1 1 other                     => +APPLIED
+        REG.SNAPSHOT PREFIX a/ STORE check      => :2
+        REG.PUT a/1 2 x                         => +APPLIED
+        REG.PUT a/3 2 x                         => +APPLIED
+        REG.PUT b/1 2 x                         => +APPLIED
+        REG.RESTORE FROM check REPLACE          => [:2, (nil)]
+        REG.MGET a/1 a/2 a/3 b/1                => [["one", "1"], ["two", "1"], (nil), ["x", "2"]]
+        REG.SNAPSHOT keys 4 b/1 a/1 nosuch a/1 position "" STORE check => :2
+        REG.PUT a/1 9 y                         => +APPLIED
+        REG.PUT a/2 9 y                         => +APPLIED
+        REG.PUT nosuch 9 y                      => +APPLIED
+        REG.RESTORE FROM check                  => [:2, ""]
+        REG.MGET a/1 a/2 b/1 nosuch             => [["one", "1"], ["y", "9"], ["x", "2"], (nil)]
+        REG.SNAPSHOT KEYS 0 STORE check         => :0
+        REG.RESTORE FROM check                  => [:0, (nil)]
+        REG.SNAPSHOT PREFIX nothing STORE check => :0
         "#,
     );
 }
@@ -103,69 +65,39 @@ fn a_scope_says_which_registers_are_meant() {
 fn into_sets_registers_under_another_prefix() {
     check(
         r#"
-        > REG.PUT a/1 1 one
-        > REG.PUT a/2 5 two
-        > REG.PUT a/w 3 later ORDERED
-        > REG.PUT a/ 1 itself
-        +APPLIED
-        +APPLIED
-        +BUFFERED
-        +APPLIED
-        > EXPIRE a/2 1000
-        :1
-        > REG.SNAPSHOT PREFIX a/ POSITION p STORE check
-        :4
-        > REG.PUT a/1 2 changed
-        > REG.PUT a/3 1 new
-        > REG.PUT b/3 1 dropped
-        > REG.PUT bb/3 1 kept
-        +APPLIED
-        +APPLIED
-        +APPLIED
-        +APPLIED
-        > REG.RESTORE FROM check INTO b/
-        [:4, "p"]
-        > REG.MGET b/1 b/2 b/3 b/ bb/3
-        [["one", "1"], ["two", "5"], (nil), ["itself", "1"], ["kept", "1"]]
-        > REG.SEAL b/w 3
-        :1
-        > TTL b/2
-        :990..1000
+        REG.PUT a/1 1 one                       => +APPLIED
+        REG.PUT a/2 5 two                       => +APPLIED
+        REG.PUT a/w 3 later ORDERED             => +BUFFERED
+        REG.PUT a/ 1 itself                     => +APPLIED
+        EXPIRE a/2 1000                         => :1
+        REG.SNAPSHOT PREFIX a/ POSITION p STORE check => :4
+        REG.PUT a/1 2 changed                   => +APPLIED
+        REG.PUT a/3 1 new                       => +APPLIED
+        REG.PUT b/3 1 dropped                   => +APPLIED
+        REG.PUT bb/3 1 kept                     => +APPLIED
+        REG.RESTORE FROM check INTO b/          => [:4, "p"]
+        REG.MGET b/1 b/2 b/3 b/ bb/3            => [["one", "1"], ["two", "5"], (nil), ["itself", "1"], ["kept", "1"]]
+        REG.SEAL b/w 3                          => :1
+        TTL b/2                                 => :990..1000
         // The registers of the snapshot's own prefix stay.
-        > REG.MGET a/1 a/2 a/3 a/w
-        [["changed", "2"], ["two", "5"], ["new", "1"], (nil)]
+        REG.MGET a/1 a/2 a/3 a/w                => [["changed", "2"], ["two", "5"], ["new", "1"], (nil)]
         // The version decides, key by key.
-        > REG.PUT b/1 9 newer
-        > DEL b/2
-        > REG.PUT b/3 1 stays
-        +APPLIED
-        :1
-        +APPLIED
-        > REG.RESTORE FROM check into b/ merge
-        [:1, "p"]
-        > REG.MGET b/1 b/2 b/3
-        [["newer", "9"], ["two", "5"], ["stays", "1"]]
+        REG.PUT b/1 9 newer                     => +APPLIED
+        DEL b/2                                 => :1
+        REG.PUT b/3 1 stays                     => +APPLIED
+        REG.RESTORE FROM check into b/ merge    => [:1, "p"]
+        REG.MGET b/1 b/2 b/3                    => [["newer", "9"], ["two", "5"], ["stays", "1"]]
         // The empty prefix is one too, and a shorter or longer one.
-        > REG.RESTORE FROM check INTO "" MERGE
-        [:4, "p"]
-        > REG.MGET 1 2 ""
-        [["one", "1"], ["two", "5"], ["itself", "1"]]
-        > REG.RESTORE FROM check INTO a/b/c/
-        [:4, "p"]
-        > REG.MGET a/b/c/1 a/1
-        [["one", "1"], ["changed", "2"]]
-        > REG.RESTORE FROM check INTO a/
-        [:4, "p"]
-        > REG.MGET a/1 a/3 a/b/c/1
-        [["one", "1"], (nil), (nil)]
-        > MULTI
-        +OK
-        > REG.RESTORE FROM check INTO t/
-        +QUEUED
-        > EXEC
-        [[:4, "p"]]
-        > REG.GET t/1
-        ["one", "1"]
+        REG.RESTORE FROM check INTO "" MERGE    => [:4, "p"]
+        REG.MGET 1 2 ""                         => [["one", "1"], ["two", "5"], ["itself", "1"]]
+        REG.RESTORE FROM check INTO a/b/c/      => [:4, "p"]
+        REG.MGET a/b/c/1 a/1                    => [["one", "1"], ["changed", "2"]]
+        REG.RESTORE FROM check INTO a/          => [:4, "p"]
+        REG.MGET a/1 a/3 a/b/c/1                => [["one", "1"], (nil), (nil)]
+        MULTI                                   => +OK
+        REG.RESTORE FROM check INTO t/          => +QUEUED
+        EXEC                                    => [[:4, "p"]]
+        REG.GET t/1                             => ["one", "1"]
         "#,
     );
 }
@@ -174,34 +106,22 @@ fn into_sets_registers_under_another_prefix() {
 fn into_needs_a_snapshot_of_a_prefix_and_a_free_name() {
     check(
         r#"
-        > REG.PUT a/1 1 one
-        > REG.PUT a/2 1 two
-        +APPLIED
-        +APPLIED
-        > REG.SNAPSHOT STORE all
-        > REG.SNAPSHOT KEYS 1 a/1 STORE keys
-        > REG.SNAPSHOT PREFIX a/ STORE prefix
-        :2
-        :1
-        :2
+        REG.PUT a/1 1 one                       => +APPLIED
+        REG.PUT a/2 1 two                       => +APPLIED
+        REG.SNAPSHOT STORE all                  => :2
+        REG.SNAPSHOT KEYS 1 a/1 STORE keys      => :1
+        REG.SNAPSHOT PREFIX a/ STORE prefix     => :2
         > REG.RESTORE FROM all INTO b/
         -ERR INTO needs a snapshot of a prefix, and this one is of all registers or of keys: leave INTO out
         > REG.RESTORE FROM keys MERGE INTO b/
         -ERR INTO needs a snapshot of a prefix, and this one is of all registers or of keys: leave INTO out
-        > REG.RESTORE FROM prefix INTO
-        ~-ERR missing: the prefix behind INTO. Usage: *
-        > REG.RESTORE FROM prefix INTO b/ INTO c/
-        -ERR INTO is given twice
-        > CELL.SET b/2 "in the way"
-        :1
-        > REG.PUT b/3 1 three
-        +APPLIED
-        > REG.RESTORE FROM prefix INTO b/
-        ~-WRONGTYPE * wrong kind of value: the key's type is *
-        > REG.MGET b/1 b/3
-        [(nil), ["three", "1"]]
-        > CELL.GET b/2
-        "in the way"
+        REG.RESTORE FROM prefix INTO            => ~-ERR missing: the prefix behind INTO. Usage: *
+        REG.RESTORE FROM prefix INTO b/ INTO c/ => -ERR INTO is given twice
+        CELL.SET b/2 "in the way"               => :1
+        REG.PUT b/3 1 three                     => +APPLIED
+        REG.RESTORE FROM prefix INTO b/         => ~-WRONGTYPE * wrong kind of value: the key's type is *
+        REG.MGET b/1 b/3                        => [(nil), ["three", "1"]]
+        CELL.GET b/2                            => "in the way"
         "#,
     );
 }
@@ -210,106 +130,63 @@ fn into_needs_a_snapshot_of_a_prefix_and_a_free_name() {
 fn merge_keeps_the_newer_version_key_by_key() {
     check(
         r#"
-        > REG.PUT older 5 saved
-        > REG.PUT newer 5 saved
-        > REG.PUT same 5 saved
-        > REG.PUT gone 5 saved
-        > REG.PUT waits 3 saved ORDERED
-        +APPLIED
-        +APPLIED
-        +APPLIED
-        +APPLIED
-        +BUFFERED
-        > REG.SNAPSHOT STORE check
-        :5
-        > DEL older gone
-        :2
-        > REG.PUT older 4 x
-        > REG.PUT newer 1.0 x
-        > REG.PUT waits 1 x ORDERED
-        > REG.PUT other 1 x
-        +APPLIED
-        +APPLIED
-        +APPLIED
-        +APPLIED
-        > EXPIRE same 1000
-        :1
-        > REG.RESTORE FROM check MERGE
-        [:2, (nil)]
+        REG.PUT older 5 saved           => +APPLIED
+        REG.PUT newer 5 saved           => +APPLIED
+        REG.PUT same 5 saved            => +APPLIED
+        REG.PUT gone 5 saved            => +APPLIED
+        REG.PUT waits 3 saved ORDERED   => +BUFFERED
+        REG.SNAPSHOT STORE check        => :5
+        DEL older gone                  => :2
+        REG.PUT older 4 x               => +APPLIED
+        REG.PUT newer 1.0 x             => +APPLIED
+        REG.PUT waits 1 x ORDERED       => +APPLIED
+        REG.PUT other 1 x               => +APPLIED
+        EXPIRE same 1000                => :1
+        REG.RESTORE FROM check MERGE    => [:2, (nil)]
         > REG.MGET older newer same gone waits other
         [["saved", "5"], ["x", "1.0"], ["saved", "5"], ["saved", "5"], ["x", "1"], ["x", "1"]]
-        > TTL same
-        :990..1000
+        TTL same                        => :990..1000
         "#,
     );
 }
 
 #[test]
 fn what_cannot_be_restored_changes_nothing() {
-    check(
+    const WRONG_TYPE: &str = "~-WRONGTYPE * wrong kind of value: the key's type is *";
+    const NO_SNAPSHOT: &str = "-ERR these bytes are no snapshot of registers: send what REG.SNAPSHOT has returned";
+    check(&format!(
         r#"
-        > REG.PUT a 1 v
-        > REG.PUT b 1 v
-        +APPLIED
-        +APPLIED
-        > REG.SNAPSHOT STORE check
-        :2
-        > DEL a b
-        :2
-        > SADD b member
-        :1
-        > REG.RESTORE FROM check
-        ~-WRONGTYPE * wrong kind of value: the key's type is *
-        > EXISTS a
-        :0
-        > REG.RESTORE FROM check MERGE
-        ~-WRONGTYPE * wrong kind of value: the key's type is *
-        > REG.RESTORE FROM b
-        ~-WRONGTYPE * wrong kind of value: the key's type is *
-        > REG.RESTORE FROM nosuch
-        -ERR there is no key of that name to restore from: REG.SNAPSHOT … STORE makes one
-        > SET t text
-        +OK
-        > REG.RESTORE FROM t
-        -ERR these bytes are no snapshot of registers: send what REG.SNAPSHOT has returned
-        > REG.RESTORE ""
-        -ERR these bytes are no snapshot of registers: send what REG.SNAPSHOT has returned
-        > REG.RESTORE "HFREGS\x00\x07"
-        -ERR the snapshot has format 7: was it written by a newer version?
-        > SETRANGE check 12 "?"
-        > REG.RESTORE FROM check
-        :1..1000
-        -ERR the snapshot is damaged or cut short: send it again, or an older one
-        > EXISTS a
-        :0
-        > REG.RESTORE FROM
-        ~-ERR missing: the key behind FROM. Usage: *
-        > REG.RESTORE FROM check KEEP
-        ~-ERR unknown option 'KEEP'. *
-        > REG.RESTORE FROM check MERGE REPLACE
-        -ERR the policy is given twice
-        > REG.SNAPSHOT PREFIX
-        ~-ERR missing: the prefix. Usage: *
-        > REG.SNAPSHOT PREFIX a KEYS 1 a
-        -ERR the scope is given twice
-        > REG.SNAPSHOT KEYS 2 a
-        ~-ERR KEYS counts 2 items of 1, but 1 argument follows. Usage: *
-        > REG.SNAPSHOT KEYS 1 b
-        ~-WRONGTYPE * wrong kind of value: the key's type is *
-        > REG.SNAPSHOT STORE
-        ~-ERR missing: the key behind STORE. Usage: *
-        > REG.SNAPSHOT POSITION a POSITION b
-        -ERR POSITION is given twice
-        > REG.SNAPSHOT ALL
-        ~-ERR unknown option 'ALL'. *
-        > IDX.CREATE i PREFIX 1 x FIELD f
-        +OK
-        > REG.SNAPSHOT STORE i
-        -ERR 'i' is an index: it changes with its records, and no command changes or watches it
-        > IDX.DROP i
-        :1
-        "#,
-    );
+        REG.PUT a 1 v                           => +APPLIED
+        REG.PUT b 1 v                           => +APPLIED
+        REG.SNAPSHOT STORE check                => :2
+        DEL a b                                 => :2
+        SADD b member                           => :1
+        SET t text                              => +OK
+        REG.RESTORE FROM check                  => {WRONG_TYPE}
+        REG.RESTORE FROM check MERGE            => {WRONG_TYPE}
+        REG.RESTORE FROM b                      => {WRONG_TYPE}
+        REG.RESTORE FROM nosuch                 => -ERR there is no key of that name to restore from: REG.SNAPSHOT … STORE makes one
+        REG.RESTORE FROM t                      => {NO_SNAPSHOT}
+        REG.RESTORE ""                          => {NO_SNAPSHOT}
+        REG.RESTORE "HFREGS\x00\x07"            => -ERR the snapshot has format 7: was it written by a newer version?
+        SETRANGE check 12 "?"                   => :1..1000
+        REG.RESTORE FROM check                  => -ERR the snapshot is damaged or cut short: send it again, or an older one
+        EXISTS a                                => :0
+        REG.RESTORE FROM                        => ~-ERR missing: the key behind FROM. Usage: *
+        REG.RESTORE FROM check KEEP             => ~-ERR unknown option 'KEEP'. *
+        REG.RESTORE FROM check MERGE REPLACE    => -ERR the policy is given twice
+        REG.SNAPSHOT PREFIX                     => ~-ERR missing: the prefix. Usage: *
+        REG.SNAPSHOT PREFIX a KEYS 1 a          => -ERR the scope is given twice
+        REG.SNAPSHOT KEYS 2 a                   => ~-ERR KEYS counts 2 items of 1, but 1 argument follows. Usage: *
+        REG.SNAPSHOT KEYS 1 b                   => {WRONG_TYPE}
+        REG.SNAPSHOT STORE                      => ~-ERR missing: the key behind STORE. Usage: *
+        REG.SNAPSHOT POSITION a POSITION b      => -ERR POSITION is given twice
+        REG.SNAPSHOT ALL                        => ~-ERR unknown option 'ALL'. *
+        IDX.CREATE i PREFIX 1 x FIELD f         => +OK
+        REG.SNAPSHOT STORE i                    => -ERR 'i' is an index: it changes with its records, and no command changes or watches it
+        IDX.DROP i                              => :1
+        "#
+    ));
 }
 
 #[test]
@@ -321,60 +198,8 @@ fn a_snapshot_longer_than_a_string_is_refused() {
         +OK
         > REG.SNAPSHOT STORE check
         -ERR the snapshot would be longer than a string can be (proto-max-bulk-len): take it by PREFIX or KEYS, in parts
-        > EXISTS check
-        :0
-        > REG.SNAPSHOT PREFIX r1 STORE check
-        :11
-        > CONFIG SET proto-max-bulk-len 536870912
-        +OK
-        "#,
-    );
-}
-
-#[test]
-fn snapshots_work_in_transactions_and_scripts() {
-    check(
-        r#"
-        > REG.PUT a 1 v
-        +APPLIED
-        > MULTI
-        +OK
-        > REG.SNAPSHOT PREFIX a POSITION p STORE check
-        +QUEUED
-        > REG.PUT a 2 w
-        +QUEUED
-        > REG.RESTORE FROM check
-        +QUEUED
-        > REG.GET a
-        +QUEUED
-        > EXEC
-        [:1, +APPLIED, [:1, "p"], ["v", "1"]]
-        > EVAL "local blob = redis.call('REG.SNAPSHOT', 'KEYS', '1', 'a') redis.call('DEL', 'a') return redis.call('REG.RESTORE', blob)" 0
-        [:1, (nil)]
-        > REG.GET a
-        ["v", "1"]
-        > TXN.BEGIN
-        +OK
-        > REG.SNAPSHOT
-        -ERR REG.SNAPSHOT cannot be part of an interactive transaction: its keys are not all arguments; send it outside of one
-        > TXN.ROLLBACK
-        +OK
-        "#,
-    );
-}
-
-#[test]
-fn what_is_set_and_dropped_is_notified() {
-    if start().is_none() {
-        return;
-    }
-    check_events(
-        r#"
-        REG.PUT a 1 v => new a, reg.put a
-        REG.SNAPSHOT STORE check => new check, reg.snapshot check
-        REG.PUT b 1 v => new b, reg.put b
-        REG.RESTORE FROM check => reg.restore b, reg.restore a
-        REG.RESTORE FROM check MERGE =>
+        EXISTS check                            => :0
+        REG.SNAPSHOT PREFIX r1 STORE check      => :11
         "#,
     );
 }
@@ -391,23 +216,8 @@ fn registers(connection: &mut Connection) -> BTreeMap<String, (Reply, Reply)> {
     state
 }
 
-fn some_write(random: &mut Random) -> String {
-    let (name, version) = (random.below(40), random.below(30));
-    let value = "v".repeat(random.pick(&[1, 5, 32, 300, 6_000]));
-    let ordered = if version > 0 && random.below(3) > 0 { " ORDERED" } else { "" };
-    match random.below(14) {
-        0 => format!("DEL r{name}"),
-        1 => format!("PEXPIRE r{name} {}", 1_000_000 + random.below(1_000_000)),
-        2 => format!("REG.SEAL r{name} {}", version + 1),
-        3..7 => format!("REG.INCRBY r{name} {version} {}{ordered}", random.below(100)),
-        7 => format!("REG.PUT r{name} {}.{version} {value}", random.below(2)),
-        _ => format!("REG.PUT r{name} {version} {value}{ordered}"),
-    }
-}
-
 fn scramble(connection: &mut Connection, random: &mut Random, count: usize) {
-    let lines: Vec<String> = (0..count).map(|_| some_write(random)).collect();
-    connection.pipeline(&lines);
+    run_all(connection, (0..count).map(|_| some_write(random, 40)));
 }
 
 /// The parsed version of each register, if it has one.
@@ -428,7 +238,7 @@ fn versions(connection: &mut Connection) -> BTreeMap<usize, (u64, u64)> {
 fn a_restore_brings_back_what_a_snapshot_has_seen() {
     let Some(session) = start() else { return };
     let (mut connection, mut random) = (session.connect(), Random::from_env());
-    for _ in 0..40 {
+    for _ in 0..12 {
         scramble(&mut connection, &mut random, 200);
         let expected = registers(&mut connection);
         let blob = connection.run("REG.SNAPSHOT PREFIX r POSITION here");
@@ -459,13 +269,10 @@ fn a_restore_brings_back_what_a_snapshot_has_seen() {
 fn a_snapshot_has_every_put_that_was_answered_before() {
     let Some(session) = start() else { return };
     let mut connection = session.connect();
-    for block in 0..20 {
-        let lines: Vec<String> =
-            (0..1_000).map(|number| format!("REG.PUT r{} 1 first", block * 1_000 + number)).collect();
-        connection.pipeline(&lines);
-    }
+    run_all(&mut connection, (0..20_000).map(|number| format!("REG.PUT r{number} 1 first")));
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _stop = SetOnDrop(&stop);
         scope.spawn(|| {
             let (mut connection, mut version) = (session.connect(), 1_000_000);
             while !stop.load(Relaxed) {
@@ -474,7 +281,7 @@ fn a_snapshot_has_every_put_that_was_answered_before() {
                 connection.pipeline(&lines);
             }
         });
-        for version in 2..6 {
+        for version in 2..4 {
             let lines: Vec<String> = (0..300).map(|n| format!("REG.PUT r{} {version} v", n * 61 + 1)).collect();
             connection.pipeline(&lines);
             let blob = connection.run("REG.SNAPSHOT");
@@ -487,31 +294,5 @@ fn a_snapshot_has_every_put_that_was_answered_before() {
                 assert!(held >= version, "r{}: {held}", n * 61 + 1);
             }
         }
-        stop.store(true, Relaxed);
     });
-}
-
-#[test]
-fn a_checkpoint_survives_a_kill() {
-    if std::env::var_os("HOLDFAST_TEST_ADDR").is_some() {
-        return wire::skip("this test starts a server of its own");
-    }
-    let (dir, mut random) = (fresh_dir(), Random::from_env());
-    let start = || Server::start(&dir, &["--appendonly", "yes", "--appendfsync", "always"]);
-    let server = start();
-    let mut connection = server.connect();
-    scramble(&mut connection, &mut random, 400);
-    let expected = registers(&mut connection);
-    connection.run("REG.SNAPSHOT PREFIX r POSITION 400 STORE check");
-    scramble(&mut connection, &mut random, 100);
-    server.kill();
-    let server = start();
-    let mut connection = server.connect();
-    assert_eq!(connection.run("REG.RESTORE FROM check").items()[1].text(), "400");
-    assert_eq!(registers(&mut connection), expected);
-    server.kill();
-    let server = start();
-    assert_eq!(registers(&mut server.connect()), expected);
-    server.kill();
-    std::fs::remove_dir_all(&dir).expect("cannot remove the data directory");
 }

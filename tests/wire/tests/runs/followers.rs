@@ -1,18 +1,19 @@
 //! Writers that append to a few runs, some of it twice, and readers that follow with a watermark, while the server is
 //! killed and started again: each event is there exactly once and at one place, and each reader sees all of them in order.
 
-use crate::own_server::{Killer, OwnServer, Steady};
 use crate::{get, run_seq};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::thread;
-use wire::{Random, Reply};
+use std::time::Duration;
+use wire::own::{OwnServer, SetOnDrop};
+use wire::{Connection, Random, Reply};
 
-const WRITERS: usize = 32;
-const READERS: usize = 8;
+const WRITERS: usize = 16;
+const READERS: usize = 4;
 const RUNS: usize = 4;
 /// Kills, if HOLDFAST_TEST_ROUNDS does not ask for more.
-const KILLS: usize = 3;
+const KILLS: usize = 2;
 /// Appends of a writer between two kills.
 const APPENDS: usize = 60;
 
@@ -26,15 +27,13 @@ type Told = BTreeMap<(usize, String), i64>;
 #[test]
 fn readers_see_each_event_once_and_in_order_though_the_server_is_killed() {
     let kills = std::env::var("HOLDFAST_TEST_ROUNDS").map_or(KILLS, |text| text.parse().expect("a number of rounds"));
-    let Some(mut own) = OwnServer::start(ARGS) else { return };
+    let Some(own) = &OwnServer::start(ARGS) else { return };
     let mut random = Random::from_env();
-    let mut killer = own.killer();
-    let own = killer.own();
     let acknowledged = &AtomicUsize::new(0);
     let is_over = &AtomicBool::new(false);
     let (told, seen) = thread::scope(|scope| {
         // Set even if one of them fails: otherwise the readers would wait for ever.
-        let _end = SetAtEnd(is_over);
+        let _end = SetOnDrop(is_over);
         let readers: Vec<_> =
             (0..READERS).map(|reader| scope.spawn(move || follow(own, reader % RUNS, is_over))).collect();
         let writers: Vec<_> = (0..WRITERS)
@@ -53,21 +52,36 @@ fn readers_see_each_event_once_and_in_order_though_the_server_is_killed() {
                 // What it leaves behind then comes from a snapshot in part.
                 own.connect().run("BGSAVE");
             }
-            killer.kill_and_start();
+            own.kill_and_start();
         }
         let told: Vec<Told> = writers.into_iter().map(|writer| writer.join().expect("a writer has failed")).collect();
         is_over.store(true, SeqCst);
         (told, readers.into_iter().map(|reader| reader.join().expect("a reader has failed")).collect::<Vec<_>>())
     });
-    check(&mut killer, &told, &seen);
+    check(own, &told, &seen);
 }
 
-/// Is set even if a client fails.
-struct SetAtEnd<'a>(&'a AtomicBool);
+/// A client that connects again when its server was killed.
+struct Steady<'a> {
+    own: &'a OwnServer,
+    connection: Connection,
+}
 
-impl Drop for SetAtEnd<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, SeqCst);
+impl<'a> Steady<'a> {
+    fn new(own: &'a OwnServer) -> Steady<'a> {
+        Steady { own, connection: own.connect() }
+    }
+
+    /// Sends a command; `None` if the server was killed before it replied, or has not begun again for long.
+    fn run(&mut self, args: &[impl AsRef<[u8]>]) -> Option<Reply> {
+        self.connection.queue(args);
+        match self.connection.read_until_killed() {
+            Reply::Closed => {}
+            Reply::Error(text) if text.starts_with(b"LOADING") => thread::sleep(Duration::from_millis(5)),
+            reply => return Some(reply),
+        }
+        self.connection = self.own.connect();
+        None
     }
 }
 
@@ -80,10 +94,10 @@ fn write(own: &OwnServer, writer: usize, appends: usize, mut random: Random, ack
             0..3 if !told.is_empty() => told.keys().nth(random.below(told.len())).expect("there are as many").clone(),
             // One that others append as well.
             3 => (random.below(RUNS), format!("shared-{}", random.below(appends))),
-            _ => (random.below(RUNS), format!("w{writer}-{number}")),
+            _ => (random.below(RUNS), format!("w{writer}-{number}{}", "y".repeat(random.pick(&[0, 0, 60])))),
         };
         let is_own = key.starts_with('w');
-        let (name, data) = (format!("run:{run}"), format!("data of {key}"));
+        let (name, data) = (format!("run:{run}"), data_of(&key));
         let command = ["RUN.APPEND", &name, &key, "StepCompleted", &data, "STEP", &key];
         let mut tries = 0;
         let reply = loop {
@@ -133,19 +147,25 @@ fn follow(own: &OwnServer, run: usize, is_over: &AtomicBool) -> (usize, Vec<Stri
     }
 }
 
+/// The data of the event with a key: long now and then.
+fn data_of(key: &str) -> String {
+    let times = if key.len() % 7 == 0 { 200 } else { 1 };
+    format!("data of {key}").repeat(times)
+}
+
 /// The key of an event whose other parts have to follow from it.
 fn key_of(event: &Reply) -> String {
     let key = get(event, "idempotencyKey").text();
-    assert_eq!(get(event, "eventData").text(), format!("data of {key}"));
+    assert_eq!(get(event, "eventData").text(), data_of(key));
     assert_eq!(get(event, "stepId").text(), key);
     key.to_owned()
 }
 
 /// Every event is there once, at the place that each writer was told and each reader has seen; also after another kill.
-fn check(killer: &mut Killer<'_>, told: &[Told], seen: &[(usize, Vec<String>)]) {
+fn check(own: &OwnServer, told: &[Told], seen: &[(usize, Vec<String>)]) {
     let all: BTreeSet<&(usize, String)> = told.iter().flat_map(|told| told.keys()).collect();
     for _ in 0..2 {
-        let mut connection = killer.own().connect();
+        let mut connection = own.connect();
         let mut count = 0;
         for run in 0..RUNS {
             let events = connection.run(&format!("RUN.EVENTS run:{run} LIMIT 1000000"));
@@ -171,7 +191,7 @@ fn check(killer: &mut Killer<'_>, told: &[Told], seen: &[(usize, Vec<String>)]) 
             assert_eq!(connection.run(&format!("RUN.SNAPSHOT run:{run}")), project);
         }
         assert_eq!(count, all.len(), "all that is there was appended");
-        killer.kill_and_start();
+        own.kill_and_start();
     }
     println!("{} events, {} appends", all.len(), told.iter().map(Told::len).sum::<usize>());
 }

@@ -7,35 +7,13 @@ mod followers;
 mod keyspace;
 mod list;
 mod model;
-mod own_server;
 mod races;
-mod sha256;
 mod slices;
 mod snapshot;
 mod survival;
-mod torture;
 mod waits;
 
-use wire::{Product, Reply, Session, skip};
-
-/// An empty server; `None`, and the test is skipped, where it is not a holdfast.
-#[track_caller]
-fn start() -> Option<Session> {
-    let session = Session::start();
-    if session.product() != Product::Holdfast {
-        skip("only Holdfast has runs");
-        return None;
-    }
-    Some(session)
-}
-
-/// Runs a transcript against such a server.
-#[track_caller]
-fn check(transcript: &str) {
-    if let Some(session) = start() {
-        session.check(transcript);
-    }
-}
+use wire::Reply;
 
 /// What a map says under a name, in RESP2 and in RESP3; `None` where it says nothing.
 #[track_caller]

@@ -1,36 +1,19 @@
 //! Many clients on one run: of those that append after the same event exactly one goes on.
 
 use crate::events::numbers;
-use crate::{get, run_seq, start};
+use crate::{get, run_seq};
 use std::collections::BTreeMap;
 use std::sync::Barrier;
-use std::thread;
-use wire::{Connection, Session};
+use wire::own::{at_once, start};
 
 const CLIENTS: usize = 6;
 
-/// Runs a task on several connections at once, each with its number, and returns what they made.
-fn at_once<T: Send>(session: &Session, task: impl Fn(Connection, usize) -> T + Sync) -> Vec<T> {
-    let connections: Vec<Connection> = (0..CLIENTS).map(|_| session.connect()).collect();
-    thread::scope(|scope| {
-        let tasks: Vec<_> = connections
-            .into_iter()
-            .enumerate()
-            .map(|(client, connection)| {
-                let task = &task;
-                scope.spawn(move || task(connection, client))
-            })
-            .collect();
-        tasks.into_iter().map(|task| task.join().expect("a client has failed")).collect()
-    })
-}
-
 #[test]
 fn of_engines_that_append_after_the_same_event_exactly_one_goes_on() {
-    const ROUNDS: usize = 300;
+    const ROUNDS: usize = 100;
     let Some(session) = start() else { return };
     let barrier = Barrier::new(CLIENTS);
-    let replies = at_once(&session, |mut connection, client| {
+    let replies = at_once(&session, CLIENTS, |mut connection, client| {
         let mut replies = Vec::new();
         for round in 0..ROUNDS {
             barrier.wait();
@@ -66,9 +49,9 @@ fn of_engines_that_append_after_the_same_event_exactly_one_goes_on() {
 /// Two engines that each believe to own the run: the one that is fenced off stops, reads on, and takes over in turn.
 #[test]
 fn an_engine_that_was_overtaken_goes_on_only_behind_what_it_has_read() {
-    const EACH: usize = 150;
+    const EACH: usize = 40;
     let Some(session) = start() else { return };
-    at_once(&session, |mut connection, client| {
+    at_once(&session, CLIENTS, |mut connection, client| {
         let mut seen: Vec<String> = Vec::new();
         let mut sum = 0;
         for number in 0..EACH {
@@ -103,7 +86,7 @@ fn an_engine_that_was_overtaken_goes_on_only_behind_what_it_has_read() {
 fn of_clients_with_the_same_key_exactly_one_appends() {
     const KEYS: usize = 400;
     let Some(session) = start() else { return };
-    let told = at_once(&session, |mut connection, client| {
+    let told = at_once(&session, CLIENTS, |mut connection, client| {
         let lines: Vec<String> = (0..KEYS).map(|key| format!("RUN.APPEND r k{key} t c{client}")).collect();
         let replies = connection.pipeline(&lines);
         replies.iter().map(|reply| (run_seq(reply), get(reply, "persisted").integer())).collect::<Vec<_>>()

@@ -1,38 +1,28 @@
 //! RUN.EVENTS … BLOCK: readers that wait for the next event.
 
 use crate::events::{append, numbers};
-use crate::{check, get, start};
+use crate::get;
 use std::thread;
+use wire::own::{check, start, wait_for_blocked};
 
 #[test]
 fn what_is_there_is_returned_at_once() {
     check(
         r#"
-        > RUN.APPEND r k1 t d
-        > RUN.APPEND r k2 t d
-        *
-        *
+        RUN.APPEND r k1 t d => *
+        RUN.APPEND r k2 t d => *
         > RUN.EVENTS r BLOCK 0
         [["runId", "r", "runSeq", :1, ...], ["runId", "r", "runSeq", :2, ...]]
-        > RUN.EVENTS r block 0 after 1
-        [["runId", "r", "runSeq", :2, ...]]
-        > RUN.EVENTS r AFTER 0 LIMIT 1 BLOCK 0
-        [["runId", "r", "runSeq", :1, ...]]
+        RUN.EVENTS r block 0 after 1         => [["runId", "r", "runSeq", :2, ...]]
+        RUN.EVENTS r AFTER 0 LIMIT 1 BLOCK 0 => [["runId", "r", "runSeq", :1, ...]]
         // Nothing is wanted: there is nothing to wait for.
-        > RUN.EVENTS r AFTER 2 LIMIT 0 BLOCK 0
-        []
-        > RUN.EVENTS nosuch LIMIT 0 BLOCK 0
-        []
-        > RUN.EVENTS r AFTER 2 BLOCK 5
-        []
-        > RUN.EVENTS nosuch BLOCK 5
-        []
-        > RUN.EVENTS nosuch AFTER 3 BLOCK 5
-        []
-        > HELLO 3
-        *
-        > RUN.EVENTS r AFTER 2 BLOCK 5
-        []
+        RUN.EVENTS r AFTER 2 LIMIT 0 BLOCK 0 => []
+        RUN.EVENTS nosuch LIMIT 0 BLOCK 0    => []
+        RUN.EVENTS r AFTER 2 BLOCK 5         => []
+        RUN.EVENTS nosuch BLOCK 5            => []
+        RUN.EVENTS nosuch AFTER 3 BLOCK 5    => []
+        HELLO 3                              => *
+        RUN.EVENTS r AFTER 2 BLOCK 5         => []
         # until blocked_clients:0
         "#,
     );
@@ -42,8 +32,7 @@ fn what_is_there_is_returned_at_once() {
 fn all_readers_get_the_next_event() {
     check(
         r#"
-        > RUN.APPEND r k1 t d
-        *
+        RUN.APPEND r k1 t d => *
         2> RUN.EVENTS r AFTER 1 BLOCK 0
         3> HELLO 3
         *
@@ -51,22 +40,16 @@ fn all_readers_get_the_next_event() {
         4> RUN.EVENTS other BLOCK 0
         # until blocked_clients:3
         // What is no new event wakes no reader.
-        > RUN.APPEND r k1 t d
-        ["runSeq", :1, "idempotent", :1, ...]
-        > RUN.APPEND r k2 t d IFLAST 0
-        ["runSeq", :1, "idempotent", :0, "persisted", :0, ...]
-        > EXPIRE r 1000
-        :1
-        > SET another x
-        +OK
+        RUN.APPEND r k1 t d          => ["runSeq", :1, "idempotent", :1, ...]
+        RUN.APPEND r k2 t d IFLAST 0 => ["runSeq", :1, "idempotent", :0, "persisted", :0, ...]
+        EXPIRE r 1000                => :1
+        SET another x                => +OK
         # until blocked_clients:3
-        > RUN.APPEND r k2 t d2
-        ["runSeq", :2, ...]
+        RUN.APPEND r k2 t d2 => ["runSeq", :2, ...]
         2< [["runId", "r", "runSeq", :2, *, *, *, *, "eventData", "d2", ...]]
         3< [{"runId" => "r", "runSeq" => :2, "eventId" => *, "eventType" => "t", "eventData" => "d2", "idempotencyKey" => "k2", "emittedAt" => *, "persistedAt" => *}]
         # until blocked_clients:1
-        > RUN.APPEND other k t d
-        *
+        RUN.APPEND other k t d => *
         4< [["runId", "other", "runSeq", :1, ...]]
         # until blocked_clients:0
         "#,
@@ -84,17 +67,13 @@ fn a_missing_run_is_waited_for() {
     ] {
         check(&format!(
             r#"
-            > RUN.APPEND other k t d
-            *
-            > COPY other r DB 1
-            :1
+            RUN.APPEND other k t d => *
+            COPY other r DB 1      => :1
             2> RUN.EVENTS r BLOCK 0
             3> RUN.EVENTS r AFTER 0 BLOCK 0
             # until blocked_clients:2
-            > SET r string
-            +OK
-            > DEL r
-            :1
+            SET r string => +OK
+            DEL r        => :1
             > {made}
             *
             2< [["runId", "r", "runSeq", :1, ...]]
@@ -123,16 +102,11 @@ fn a_run_that_is_made_anew_ends_the_wait_with_an_error() {
         };
         check(&format!(
             r#"
-            > RUN.APPEND r k t d
-            > RUN.APPEND r k2 t d
-            > RUN.APPEND b k t d
-            > RUN.APPEND b k2 t d
-            > COPY b r DB 1
-            *
-            *
-            *
-            *
-            :1
+            RUN.APPEND r k t d  => *
+            RUN.APPEND r k2 t d => *
+            RUN.APPEND b k t d  => *
+            RUN.APPEND b k2 t d => *
+            COPY b r DB 1       => :1
             2> RUN.EVENTS r AFTER 2 BLOCK 0
             # until blocked_clients:1
             > {replacement}
@@ -150,24 +124,16 @@ fn a_run_that_is_made_anew_ends_the_wait_with_an_error() {
 fn a_copy_that_takes_the_place_of_a_run_ends_the_wait_with_an_error() {
     check(
         r#"
-        > RUN.APPEND r k1 t d
-        *
-        > COPY r copy
-        :1
-        > RUN.APPEND r k2 t d
-        > RUN.APPEND copy other t d
-        *
-        *
+        RUN.APPEND r k1 t d       => *
+        COPY r copy               => :1
+        RUN.APPEND r k2 t d       => *
+        RUN.APPEND copy other t d => *
         2> RUN.EVENTS r AFTER 2 BLOCK 0
         # until blocked_clients:1
-        > MULTI
-        > DEL r
-        > RENAME copy r
-        > EXEC
-        +OK
-        +QUEUED
-        +QUEUED
-        [:1, +OK]
+        MULTI         => +OK
+        DEL r         => +QUEUED
+        RENAME copy r => +QUEUED
+        EXEC          => [:1, +OK]
         2< -ERR the run has been made anew while it was waited for: read it again from AFTER 0
         "#,
     );
@@ -179,27 +145,21 @@ fn a_run_that_goes_keeps_its_readers() {
     for gone in ["DEL r", "UNLINK r", "FLUSHALL", "RENAME r x", "MOVE r 1", "PEXPIRE r 0"] {
         check(&format!(
             r#"
-            > RUN.APPEND r k t d
-            *
+            RUN.APPEND r k t d => *
             2> RUN.EVENTS r AFTER 1 BLOCK 0
             3> RUN.EVENTS nosuch AFTER 1 BLOCK 0
             # until blocked_clients:2
             > {gone}
             *
-            > DEL r
-            *
-            > PING
-            +PONG
+            DEL r => *
+            PING  => +PONG
             # until blocked_clients:2
             // Where 3 waits, there has been no run: its watermark may be of this one.
-            > RUN.APPEND nosuch k t d
-            *
-            > RUN.APPEND nosuch k2 t d
-            *
+            RUN.APPEND nosuch k t d  => *
+            RUN.APPEND nosuch k2 t d => *
             3< [["runId", "nosuch", "runSeq", :2, ...]]
             # until blocked_clients:1
-            > RUN.APPEND r k2 t d
-            *
+            RUN.APPEND r k2 t d => *
             2< -ERR the run has been made anew while it was waited for: read it again from AFTER 0
             # until blocked_clients:0
             "#
@@ -223,16 +183,13 @@ fn a_run_that_stays_keeps_its_readers() {
     ] {
         check(&format!(
             r#"
-            > RUN.APPEND r k t d
-            *
+            RUN.APPEND r k t d => *
             2> RUN.EVENTS r AFTER 1 BLOCK 0
             # until blocked_clients:1
             > {change}
-            > PING
-            +PONG
+            PING => +PONG
             # until blocked_clients:1
-            > RUN.APPEND r k2 t d
-            ["runSeq", :2, ...]
+            RUN.APPEND r k2 t d => ["runSeq", :2, ...]
             2< [["runId", "r", "runSeq", :2, ...]]
             # until blocked_clients:0
             "#
@@ -245,45 +202,31 @@ fn a_run_that_stays_keeps_its_readers() {
 fn a_transaction_is_seen_at_its_end() {
     check(
         r#"
-        > RUN.APPEND r k1 t d
-        *
+        RUN.APPEND r k1 t d => *
         2> RUN.EVENTS r AFTER 1 BLOCK 0
         3> RUN.EVENTS r AFTER 1 BLOCK 0 LIMIT 1
         # until blocked_clients:2
-        > MULTI
-        > RUN.APPEND r k2 t d
-        > RUN.APPEND r k3 t d
-        > EXEC
-        +OK
-        +QUEUED
-        +QUEUED
-        [["runSeq", :2, ...], ["runSeq", :3, ...]]
+        MULTI               => +OK
+        RUN.APPEND r k2 t d => +QUEUED
+        RUN.APPEND r k3 t d => +QUEUED
+        EXEC                => [["runSeq", :2, ...], ["runSeq", :3, ...]]
         2< [["runId", "r", "runSeq", :2, ...], ["runId", "r", "runSeq", :3, ...]]
         3< [["runId", "r", "runSeq", :2, ...]]
         2> RUN.EVENTS r AFTER 3 BLOCK 0
         # until blocked_clients:1
-        > TXN.BEGIN
-        +OK
-        > RUN.APPEND r k4 t d
-        ["runSeq", :4, ...]
-        > RUN.APPEND r k5 t d
-        ["runSeq", :5, ...]
-        > TXN.COMMIT
-        :1..
+        TXN.BEGIN           => +OK
+        RUN.APPEND r k4 t d => ["runSeq", :4, ...]
+        RUN.APPEND r k5 t d => ["runSeq", :5, ...]
+        TXN.COMMIT          => :1..
         2< [["runId", "r", "runSeq", :4, ...], ["runId", "r", "runSeq", :5, ...]]
         2> RUN.EVENTS nosuch BLOCK 0
         # until blocked_clients:1
-        > MULTI
-        > RUN.APPEND nosuch k t d
-        > DEL nosuch
-        > EXEC
-        +OK
-        +QUEUED
-        +QUEUED
-        [*, :1]
+        MULTI                   => +OK
+        RUN.APPEND nosuch k t d => +QUEUED
+        DEL nosuch              => +QUEUED
+        EXEC                    => [*, :1]
         # until blocked_clients:1
-        > RUN.APPEND nosuch k9 t d
-        *
+        RUN.APPEND nosuch k9 t d => *
         2< [["runId", "nosuch", "runSeq", :1, *, *, *, *, *, *, "idempotencyKey", "k9", ...]]
         "#,
     );
@@ -298,7 +241,7 @@ fn many_events_at_once_reach_a_reader_whole() {
     reader.queue_line("RUN.EVENTS r AFTER 3 LIMIT 100000 BLOCK 0");
     reader.queue_line("PING");
     reader.flush();
-    blocked(&mut connection, 1);
+    wait_for_blocked(&mut connection, 1);
     let script = "for number = 4, 5003 do redis.call('run.append', KEYS[1], 'k' .. number, 't', 'd') end";
     connection.run_args(&["EVAL", script, "1", "r"]);
     assert_eq!(numbers(&reader.read()), (4..=5_003).collect::<Vec<i64>>());
@@ -326,7 +269,7 @@ fn a_wait_can_be_ended_by_others() {
 /// Readers come and go, many of them at once; those that stay get the event, and none is left behind.
 #[test]
 fn many_readers_and_some_that_leave() {
-    const READERS: usize = 200;
+    const READERS: usize = 100;
     let Some(session) = start() else { return };
     let mut connection = session.connect();
     append(&mut connection, "r", 1, 1);
@@ -335,25 +278,17 @@ fn many_readers_and_some_that_leave() {
         reader.queue_line(["RUN.EVENTS r AFTER 1 BLOCK 0", "RUN.EVENTS new BLOCK 0"][number % 2]);
         reader.flush();
     }
-    blocked(&mut connection, READERS);
+    wait_for_blocked(&mut connection, READERS);
     let stay = readers.split_off(READERS / 2);
     drop(readers);
-    blocked(&mut connection, READERS / 2);
+    wait_for_blocked(&mut connection, READERS / 2);
     connection.run("RUN.APPEND r k2 t d");
     connection.run("RUN.APPEND new k2 t d");
     for mut reader in stay {
         let reply = reader.read();
         assert_eq!(get(&reply.items()[0], "idempotencyKey").text(), "k2");
     }
-    blocked(&mut connection, 0);
-}
-
-/// Waits until so many clients are blocked.
-fn blocked(connection: &mut wire::Connection, count: usize) {
-    let line = format!("blocked_clients:{count}\r");
-    while !connection.run("INFO clients").text().contains(&line) {
-        thread::yield_now();
-    }
+    wait_for_blocked(&mut connection, 0);
 }
 
 /// What a reader has waited for is what it may keep: it is told of the next change, as of any key that it has read.
@@ -367,21 +302,17 @@ fn a_client_that_caches_is_told_of_changes_after_its_wait() {
         +OK
         2> RUN.EVENTS r BLOCK 0
         # until blocked_clients:1
-        > RUN.APPEND r k1 t d
-        *
+        RUN.APPEND r k1 t d => *
         2< *
         2< push["invalidate", ["r"]]
-        > RUN.APPEND r k2 t d
-        *
+        RUN.APPEND r k2 t d => *
         2< push["invalidate", ["r"]]
         2> CELL.GETV c AFTER 0 BLOCK 0
         # until blocked_clients:1
-        > CELL.SET c v
-        :1
+        CELL.SET c v => :1
         2< ["v", :1, *]
         2< push["invalidate", ["c"]]
-        > CELL.SET c w
-        :2
+        CELL.SET c w => :2
         2< push["invalidate", ["c"]]
         "#,
     );

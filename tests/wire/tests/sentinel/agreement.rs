@@ -253,8 +253,7 @@ fn a_real_sentinel_tells_of_the_same_change() {
 /// What a Sentinel does not know, or does another way.
 #[test]
 fn what_is_our_own() {
-    let Some(group) = Group::fresh() else { return };
-    let writer = group.writer(&["--sentinel-master-name", "my.jobs"]);
+    let Some((_group, writer)) = Group::with_writer(&["--sentinel-master-name", "my.jobs"]) else { return };
     let mut connection = writer.ask();
     let mut says = |request: &str| connection.run(request).to_string();
     assert_eq!(says("SENTINEL GET-MASTER-ADDR-BY-NAME holdfast"), "(nil array)");

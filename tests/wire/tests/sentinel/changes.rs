@@ -69,9 +69,7 @@ fn all_servers_name_the_writer_and_tell_when_it_hands_over() {
 /// Clients of a writer that hands over are sent away: pools keep connections that answer, whatever the answer is.
 #[test]
 fn clients_of_the_old_writer_are_sent_away() {
-    let Some(group) = Group::fresh() else { return };
-    let (writer, follower) = (group.writer(&[]), group.follower(&[]));
-    agree(&[&writer, &follower], &writer);
+    let Some((_group, writer, follower)) = Group::with_pair() else { return };
     let (mut client, mut listener, mut at_follower) = (writer.connect(), writer.connect(), follower.connect());
     ok(&mut client, "SET a 1");
     listener.run("SUBSCRIBE news");
@@ -85,9 +83,7 @@ fn clients_of_the_old_writer_are_sent_away() {
 /// Whoever is named while writers change is the writer, or was until then.
 #[test]
 fn no_follower_names_itself() {
-    let Some(group) = Group::fresh() else { return };
-    let (mut writer, mut follower) = (group.writer(&[]), group.follower(&[]));
-    agree(&[&writer, &follower], &writer);
+    let Some((_group, mut writer, mut follower)) = Group::with_pair() else { return };
     for _ in 0..5 {
         eventually("the writer knows of it", || writer.connect().run("ROLE").items()[2].items().len() == 1);
         let (mut of_old, mut of_new, mut at_new) = (writer.ask(), follower.ask(), follower.connect());
@@ -107,9 +103,7 @@ fn no_follower_names_itself() {
 
 #[test]
 fn a_dead_writer_is_named_until_another_one_writes() {
-    let Some(group) = Group::fresh() else { return };
-    let (writer, follower) = (group.writer(&[]), group.follower(&[]));
-    agree(&[&writer, &follower], &writer);
+    let Some((_group, writer, follower)) = Group::with_pair() else { return };
     let (mut asks, mut listener) = (follower.ask(), follower.ask());
     listener.run("PSUBSCRIBE *");
     let old = writer.port();
@@ -144,9 +138,7 @@ fn a_dead_writer_is_named_until_another_one_writes() {
 /// A writer that was stopped, and wakes when another one writes.
 #[test]
 fn a_fenced_writer_names_the_other_one() {
-    let Some(group) = Group::fresh() else { return };
-    let (writer, follower) = (group.writer(&[]), group.follower(&[]));
-    agree(&[&writer, &follower], &writer);
+    let Some((_group, writer, follower)) = Group::with_pair() else { return };
     let mut listener = listen(&writer);
     writer.server.signal("STOP");
     ok(&mut follower.connect(), "REPLICAOF NO ONE");
@@ -158,8 +150,7 @@ fn a_fenced_writer_names_the_other_one() {
 
 #[test]
 fn a_server_that_loads_does_not_claim_to_be_the_writer() {
-    let Some(group) = Group::fresh() else { return };
-    let writer = group.writer(&["--enable-debug-command", "yes"]);
+    let Some((group, writer)) = Group::with_writer(&["--enable-debug-command", "yes"]) else { return };
     ok(&mut writer.connect(), "DEBUG POPULATE 2000");
     assert!(!writer.connect().run("SAVE").is_error());
     writer.server.kill();
@@ -188,8 +179,11 @@ fn a_server_that_loads_does_not_claim_to_be_the_writer() {
 
 #[test]
 fn servers_are_named_as_they_announce_themselves() {
-    let Some(group) = Group::fresh() else { return };
-    let writer = group.writer(&["--replica-announce-ip", "db-1.example", "--replica-announce-port", "7001"]);
+    let Some((group, writer)) =
+        Group::with_writer(&["--replica-announce-ip", "db-1.example", "--replica-announce-port", "7001"])
+    else {
+        return;
+    };
     let follower = group.follower(&["--replica-announce-ip", "db-2.example", "--replica-announce-port", "7002"]);
     for member in [&writer, &follower] {
         let mut asks = member.ask();

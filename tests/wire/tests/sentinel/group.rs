@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use wire::{Connection, Reply, Server, free_address};
 
-use crate::support::{Home, eventually, ok};
+use crate::support::{Home, eventually, ok, role};
 
 pub(crate) struct Group {
     pub(crate) home: Home,
@@ -20,6 +20,20 @@ impl Group {
     /// `None` where there is no holdfast to start.
     pub(crate) fn fresh() -> Option<Group> {
         Home::fresh().map(|home| Group { home })
+    }
+
+    pub(crate) fn with_writer(args: &[&str]) -> Option<(Group, Member)> {
+        let group = Group::fresh()?;
+        let writer = group.writer(args);
+        Some((group, writer))
+    }
+
+    /// With a writer and a follower, both of which name the writer.
+    pub(crate) fn with_pair() -> Option<(Group, Member, Member)> {
+        let (group, writer) = Group::with_writer(&[])?;
+        let follower = group.follower(&[]);
+        agree(&[&writer, &follower], &writer);
+        Some((group, writer, follower))
     }
 
     pub(crate) fn writer(&self, args: &[&str]) -> Member {
@@ -54,10 +68,7 @@ impl Member {
     }
 
     pub(crate) fn role(&self) -> String {
-        match self.connect().run("ROLE") {
-            Reply::Array(parts) => parts[0].text().to_owned(),
-            other => other.to_string(),
-        }
+        role(&mut self.connect())
     }
 }
 

@@ -8,8 +8,7 @@ use crate::support::eventually;
 
 #[test]
 fn an_older_follower_is_told_what_it_knows() {
-    let Some(group) = Group::fresh() else { return };
-    let writer = group.writer(&[]);
+    let Some((group, writer)) = Group::with_writer(&[]) else { return };
     let socket = UnixStream::connect(group.home.data().join("holdfast.sock")).expect("the writer listens");
     let mut lines = BufReader::new(socket.try_clone().expect("a socket")).lines();
     let mut socket = socket;
@@ -29,8 +28,7 @@ fn an_older_follower_is_told_what_it_knows() {
 
 #[test]
 fn an_older_writer_is_asked_for_nothing_new() {
-    let Some(group) = Group::fresh() else { return };
-    let writer = group.writer(&[]);
+    let Some((group, writer)) = Group::with_writer(&[]) else { return };
     // In the place of the writer's own socket.
     let path = group.home.data().join("holdfast.sock");
     std::fs::remove_file(&path).expect("the writer listens");

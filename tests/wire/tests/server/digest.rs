@@ -1,21 +1,17 @@
 //! DEBUG DIGEST and DIGEST-VALUE: the same data has the same signature in Redis and in Holdfast.
 
-use wire::check;
+use wire::{check, in_full};
 
 #[test]
 fn nothing_is_zero() {
-    check(
+    check(&in_full(
         r#"
-        > DEBUG DIGEST
-        +0000000000000000000000000000000000000000
-        > DEBUG DIGEST-VALUE nosuch
-        [+0000000000000000000000000000000000000000]
-        > DEBUG DIGEST-VALUE
-        []
-        > DEBUG DIGEST x
-        -ERR unknown subcommand or wrong number of arguments for 'DIGEST'. Try DEBUG HELP.
+        DEBUG DIGEST => +0000000000000000000000000000000000000000
+        DEBUG DIGEST-VALUE nosuch => [+0000000000000000000000000000000000000000]
+        DEBUG DIGEST-VALUE => []
+        DEBUG DIGEST x => -ERR unknown subcommand or wrong number of arguments for 'DIGEST'. Try DEBUG HELP.
         "#,
-    );
+    ));
 }
 
 #[test]

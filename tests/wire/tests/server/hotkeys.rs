@@ -1,6 +1,6 @@
 //! HOTKEYS, as in Redis 8.6.
 
-use wire::{Connection, Product, Reply, Session, check};
+use wire::{Connection, Product, Reply, Session, check, in_full};
 
 /// A session, if its server has HOTKEYS; without one that counts.
 fn fresh() -> Option<(Session, Connection)> {
@@ -88,62 +88,37 @@ fn a_session_has_a_beginning_and_an_end() {
 
 #[test]
 fn arguments_that_are_refused() {
-    check(
+    check(&in_full(
         r#"
         # needs redis >= 8.6
-        > HOTKEYS STOP
-        *
-        > HOTKEYS START
-        -ERR METRICS parameter is required
-        > HOTKEYS START METRICS
-        -ERR METRICS parameter is required
-        > HOTKEYS START COUNT 1
-        -ERR METRICS parameter is required
-        > HOTKEYS START METRICS 0
-        -ERR METRICS count must be > 0 and <= 2
-        > HOTKEYS START METRICS 3 CPU NET
-        -ERR METRICS count must be > 0 and <= 2
-        > HOTKEYS START METRICS x CPU
-        -ERR METRICS count must be > 0 and <= 2
-        > HOTKEYS START METRICS 2 CPU
-        -ERR METRICS count does not match number of metric types provided
-        > HOTKEYS START METRICS 1 CPU NET
-        -ERR syntax error
-        > HOTKEYS START METRICS 1 GPU
-        -ERR METRICS no valid metrics passed. Supported: CPU|NET
-        > HOTKEYS START METRICS 2 CPU CPU
-        -ERR METRICS CPU defined more than once!
-        > HOTKEYS START METRICS 2 NET NET
-        -ERR METRICS NET defined more than once!
-        > HOTKEYS START METRICS 1 CPU COUNT 0
-        -ERR COUNT must be between 1 and 64
-        > HOTKEYS START METRICS 1 CPU COUNT 65
-        -ERR COUNT must be between 1 and 64
-        > HOTKEYS START METRICS 1 CPU COUNT
-        -ERR syntax error
-        > HOTKEYS START METRICS 1 CPU DURATION 0
-        -ERR DURATION must be between 1 and 1000000
-        > HOTKEYS START METRICS 1 CPU DURATION 1000001
-        -ERR DURATION must be between 1 and 1000000
-        > HOTKEYS START METRICS 1 CPU SAMPLE 0
-        -ERR SAMPLE ratio must be positive
-        > HOTKEYS START METRICS 1 CPU SAMPLE 2147483648
-        -ERR SAMPLE ratio must be positive
-        > HOTKEYS START METRICS 1 CPU SLOTS 1 0
-        -ERR SLOTS parameter cannot be used in non-cluster mode
-        > HOTKEYS START METRICS 1 CPU COUNT 5 nonsense 1
-        -ERR syntax error
-        > HOTKEYS STOP
-        (nil)
+        HOTKEYS STOP => *
+        HOTKEYS START => -ERR METRICS parameter is required
+        HOTKEYS START METRICS => -ERR METRICS parameter is required
+        HOTKEYS START COUNT 1 => -ERR METRICS parameter is required
+        HOTKEYS START METRICS 0 => -ERR METRICS count must be > 0 and <= 2
+        HOTKEYS START METRICS 3 CPU NET => -ERR METRICS count must be > 0 and <= 2
+        HOTKEYS START METRICS x CPU => -ERR METRICS count must be > 0 and <= 2
+        HOTKEYS START METRICS 2 CPU => -ERR METRICS count does not match number of metric types provided
+        HOTKEYS START METRICS 1 CPU NET => -ERR syntax error
+        HOTKEYS START METRICS 1 GPU => -ERR METRICS no valid metrics passed. Supported: CPU|NET
+        HOTKEYS START METRICS 2 CPU CPU => -ERR METRICS CPU defined more than once!
+        HOTKEYS START METRICS 2 NET NET => -ERR METRICS NET defined more than once!
+        HOTKEYS START METRICS 1 CPU COUNT 0 => -ERR COUNT must be between 1 and 64
+        HOTKEYS START METRICS 1 CPU COUNT 65 => -ERR COUNT must be between 1 and 64
+        HOTKEYS START METRICS 1 CPU COUNT => -ERR syntax error
+        HOTKEYS START METRICS 1 CPU DURATION 0 => -ERR DURATION must be between 1 and 1000000
+        HOTKEYS START METRICS 1 CPU DURATION 1000001 => -ERR DURATION must be between 1 and 1000000
+        HOTKEYS START METRICS 1 CPU SAMPLE 0 => -ERR SAMPLE ratio must be positive
+        HOTKEYS START METRICS 1 CPU SAMPLE 2147483648 => -ERR SAMPLE ratio must be positive
+        HOTKEYS START METRICS 1 CPU SLOTS 1 0 => -ERR SLOTS parameter cannot be used in non-cluster mode
+        HOTKEYS START METRICS 1 CPU COUNT 5 nonsense 1 => -ERR syntax error
+        HOTKEYS STOP => (nil)
         // A metric that a later version may have.
-        > HOTKEYS START METRICS 2 GPU CPU
-        +OK
-        > HOTKEYS STOP
-        +OK
-        > HOTKEYS RESET
-        +OK
+        HOTKEYS START METRICS 2 GPU CPU => +OK
+        HOTKEYS STOP => +OK
+        HOTKEYS RESET => +OK
         "#,
-    );
+    ));
 }
 
 #[test]

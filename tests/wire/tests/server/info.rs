@@ -1,7 +1,7 @@
 //! INFO.
 
 use std::collections::BTreeMap;
-use wire::{Connection, Reply, Session, check};
+use wire::{Connection, Reply, Session, check, in_full};
 
 /// The lines of INFO's sections, by name.
 fn info(connection: &mut Connection, sections: &str) -> BTreeMap<String, String> {
@@ -92,7 +92,9 @@ fn monitoring_finds_its_fields() {
         allocator_rss_ratio allocator_rss_bytes rss_overhead_ratio rss_overhead_bytes mem_fragmentation_ratio \
         mem_fragmentation_bytes mem_not_counted_for_evict mem_replication_backlog mem_clients_slaves \
         mem_clients_normal mem_aof_buffer mem_allocator active_defrag_running lazyfree_pending_objects loading \
-        async_loading rdb_changes_since_last_save rdb_bgsave_in_progress rdb_last_save_time rdb_last_bgsave_status \
+        async_loading rdb_saves rdb_last_load_keys_expired rdb_last_load_keys_loaded \
+        aof_current_rewrite_time_sec aof_rewrites aof_rewrites_consecutive_failures aof_last_cow_size current_fork_perc \
+        module_fork_in_progress module_fork_last_cow_size rdb_changes_since_last_save rdb_bgsave_in_progress rdb_last_save_time rdb_last_bgsave_status \
         rdb_last_bgsave_time_sec rdb_current_bgsave_time_sec rdb_last_cow_size aof_enabled aof_rewrite_in_progress \
         aof_rewrite_scheduled aof_last_rewrite_time_sec aof_last_bgrewrite_status aof_last_write_status \
         total_connections_received total_commands_processed instantaneous_ops_per_sec total_net_input_bytes \
@@ -179,22 +181,16 @@ fn commands_are_counted_by_name_and_outcome() {
 
 #[test]
 fn errors_are_counted_by_code() {
-    check(
+    check(&in_full(
         r##"
-        > CONFIG RESETSTAT
-        +OK
-        > SET a x
-        +OK
-        > INCR a
-        -ERR value is not an integer or out of range
-        > NOSUCH
-        ~-ERR unknown command *
-        > HGET a f
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > INFO errorstats
-        "# Errorstats\r\nerrorstat_ERR:count=2\r\nerrorstat_WRONGTYPE:count=1\r\n"
+        CONFIG RESETSTAT => +OK
+        SET a x => +OK
+        INCR a => -ERR value is not an integer or out of range
+        NOSUCH => ~-ERR unknown command *
+        HGET a f => -WRONGTYPE Operation against a key holding the wrong kind of value
+        INFO errorstats => "# Errorstats\r\nerrorstat_ERR:count=2\r\nerrorstat_WRONGTYPE:count=1\r\n"
         "##,
-    );
+    ));
 }
 
 #[test]
@@ -271,18 +267,14 @@ fn latency_tracking_can_be_off() {
 
 #[test]
 fn lolwut_names_the_version() {
-    check(
+    check(&in_full(
         r#"
-        > LOLWUT
-        ~"*Redis ver. *"
-        > LOLWUT VERSION 5 8 2 2
-        ~"*Redis ver. *"
-        > LOLWUT VERSION x
-        -ERR value is not an integer or out of range
-        > LOLWUT VERSION
-        ~"*Redis ver. *"
+        LOLWUT => ~"*Redis ver. *"
+        LOLWUT VERSION 5 8 2 2 => ~"*Redis ver. *"
+        LOLWUT VERSION x => -ERR value is not an integer or out of range
+        LOLWUT VERSION => ~"*Redis ver. *"
         "#,
-    );
+    ));
 }
 
 #[test]

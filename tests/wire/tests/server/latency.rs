@@ -1,6 +1,6 @@
 //! LATENCY.
 
-use wire::check;
+use wire::{check, in_full};
 
 #[test]
 fn spikes_are_kept_by_event() {
@@ -86,20 +86,14 @@ fn histograms_count_calls() {
 
 #[test]
 fn wrong_requests() {
-    check(
+    check(&in_full(
         r#"
-        > LATENCY
-        -ERR wrong number of arguments for 'latency' command
-        > LATENCY NOSUCH
-        -ERR unknown subcommand 'NOSUCH'. Try LATENCY HELP.
-        > LATENCY HISTORY
-        -ERR wrong number of arguments for 'latency|history' command
-        > LATENCY GRAPH
-        -ERR wrong number of arguments for 'latency|graph' command
-        > LATENCY DOCTOR x
-        -ERR wrong number of arguments for 'latency|doctor' command
-        > LATENCY HELP
-        [+"LATENCY <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", ...]
+        LATENCY => -ERR wrong number of arguments for 'latency' command
+        LATENCY NOSUCH => -ERR unknown subcommand 'NOSUCH'. Try LATENCY HELP.
+        LATENCY HISTORY => -ERR wrong number of arguments for 'latency|history' command
+        LATENCY GRAPH => -ERR wrong number of arguments for 'latency|graph' command
+        LATENCY DOCTOR x => -ERR wrong number of arguments for 'latency|doctor' command
+        LATENCY HELP => [+"LATENCY <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", ...]
         "#,
-    );
+    ));
 }

@@ -1,43 +1,19 @@
 //! SHUTDOWN.
 
 use std::fs;
-use std::net::TcpStream;
-use std::thread;
-use std::time::{Duration, Instant};
-use wire::{Connection, Reply, Server, check, fresh_dir};
+use wire::{Connection, Server, check, fresh_dir, in_full};
 
 #[test]
 fn shutdown_refuses_options_that_contradict() {
-    check(
+    check(&in_full(
         r#"
-        > SHUTDOWN NOSUCH
-        -ERR syntax error
-        > SHUTDOWN SAVE NOSAVE
-        -ERR syntax error
-        > SHUTDOWN ABORT NOW
-        -ERR syntax error
-        > SHUTDOWN ABORT
-        -ERR No shutdown in progress.
-        > PING
-        +PONG
+        SHUTDOWN NOSUCH => -ERR syntax error
+        SHUTDOWN SAVE NOSAVE => -ERR syntax error
+        SHUTDOWN ABORT NOW => -ERR syntax error
+        SHUTDOWN ABORT => -ERR No shutdown in progress.
+        PING => +PONG
         "#,
-    );
-}
-
-#[test]
-fn shutdown_ends_the_server() {
-    for options in ["NOSAVE", "NOSAVE NOW FORCE"] {
-        let dir = fresh_dir();
-        let server = Server::start(&dir, &[]);
-        let mut connection = server.connect();
-        assert_eq!(connection.run(&format!("SHUTDOWN {options}")), Reply::Closed);
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while TcpStream::connect(server.address()).is_ok() {
-            assert!(Instant::now() < deadline, "still there after SHUTDOWN {options}");
-            thread::sleep(Duration::from_millis(5));
-        }
-        fs::remove_dir_all(dir).expect("cannot remove the data directory");
-    }
+    ));
 }
 
 #[test]

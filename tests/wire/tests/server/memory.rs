@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use wire::{Reply, Session, check};
+use wire::{Reply, Session, check, in_full};
 
 #[test]
 fn usage_grows_with_the_value() {
@@ -38,40 +38,29 @@ fn usage_grows_with_the_value() {
 
 #[test]
 fn usage_refuses_what_it_does_not_know() {
-    check(
+    check(&in_full(
         r#"
-        > SET a 1
-        +OK
-        > MEMORY USAGE
-        -ERR wrong number of arguments for 'memory|usage' command
-        > MEMORY USAGE a SAMPLES
-        -ERR syntax error
-        > MEMORY USAGE a SAMPLES -1
-        -ERR syntax error
-        > MEMORY USAGE a SAMPLES x
-        -ERR value is not an integer or out of range
-        > MEMORY USAGE a b
-        -ERR syntax error
-        > MEMORY USAGE nosuch b
-        -ERR syntax error
+        SET a 1 => +OK
+        MEMORY USAGE => -ERR wrong number of arguments for 'memory|usage' command
+        MEMORY USAGE a SAMPLES => -ERR syntax error
+        MEMORY USAGE a SAMPLES -1 => -ERR syntax error
+        MEMORY USAGE a SAMPLES x => -ERR value is not an integer or out of range
+        MEMORY USAGE a b => -ERR syntax error
+        MEMORY USAGE nosuch b => -ERR syntax error
         "#,
-    );
+    ));
 }
 
 #[test]
 fn memory_tells_about_itself() {
-    check(
+    check(&in_full(
         r#"
-        > MEMORY DOCTOR
-        *
-        > MEMORY PURGE
-        +OK
-        > MEMORY NOSUCH
-        -ERR unknown subcommand 'NOSUCH'. Try MEMORY HELP.
-        > MEMORY STATS x
-        -ERR wrong number of arguments for 'memory|stats' command
+        MEMORY DOCTOR => *
+        MEMORY PURGE => +OK
+        MEMORY NOSUCH => -ERR unknown subcommand 'NOSUCH'. Try MEMORY HELP.
+        MEMORY STATS x => -ERR wrong number of arguments for 'memory|stats' command
         "#,
-    );
+    ));
 }
 
 #[test]
@@ -149,43 +138,27 @@ fn keys_and_their_memory_are_counted_by_prefix() {
 
 #[test]
 fn prefixes_refuse_what_they_do_not_know() {
-    check(
+    check(&in_full(
         r#"
         # holdfast only
-        > MEMORY PREFIXES 0
-        -ERR the depth must be a whole number from 1 to 16, not '0'
-        > MEMORY PREFIXES 17
-        -ERR the depth must be a whole number from 1 to 16, not '17'
-        > MEMORY PREFIXES x
-        ~-ERR unknown option 'x'. *
-        > MEMORY PREFIXES 1 2
-        ~-ERR unknown option '2'. *
-        > MEMORY PREFIXES PREFIX
-        ~-ERR missing: the prefix. Usage: *
-        > MEMORY PREFIXES PREFIX a PREFIX b
-        -ERR PREFIX is given twice
-        > MEMORY PREFIXES SEPARATOR ""
-        -ERR the separator must have 1 to 16 bytes, not ''
-        > MEMORY PREFIXES SEPARATOR 12345678901234567
-        -ERR the separator must have 1 to 16 bytes, not '12345678901234567'
-        > MEMORY PREFIXES LIMIT -1
-        -ERR the number behind LIMIT must be a whole number not below 0, not '-1'
-        > MULTI
-        +OK
-        > MEMORY PREFIXES
-        -ERR Command not allowed inside a transaction
-        > DISCARD
-        +OK
-        > TXN.BEGIN
-        +OK
-        > MEMORY PREFIXES
-        ~-ERR *
-        > TXN.ROLLBACK
-        +OK
-        > EVAL "return redis.call('MEMORY', 'PREFIXES')" 0
-        ~-ERR *not allowed from script*
+        MEMORY PREFIXES 0 => -ERR the depth must be a whole number from 1 to 16, not '0'
+        MEMORY PREFIXES 17 => -ERR the depth must be a whole number from 1 to 16, not '17'
+        MEMORY PREFIXES x => ~-ERR unknown option 'x'. *
+        MEMORY PREFIXES 1 2 => ~-ERR unknown option '2'. *
+        MEMORY PREFIXES PREFIX => ~-ERR missing: the prefix. Usage: *
+        MEMORY PREFIXES PREFIX a PREFIX b => -ERR PREFIX is given twice
+        MEMORY PREFIXES SEPARATOR "" => -ERR the separator must have 1 to 16 bytes, not ''
+        MEMORY PREFIXES SEPARATOR 12345678901234567 => -ERR the separator must have 1 to 16 bytes, not '12345678901234567'
+        MEMORY PREFIXES LIMIT -1 => -ERR the number behind LIMIT must be a whole number not below 0, not '-1'
+        MULTI => +OK
+        MEMORY PREFIXES => -ERR Command not allowed inside a transaction
+        DISCARD => +OK
+        TXN.BEGIN => +OK
+        MEMORY PREFIXES => ~-ERR *
+        TXN.ROLLBACK => +OK
+        EVAL "return redis.call('MEMORY', 'PREFIXES')" 0 => ~-ERR *not allowed from script*
         "#,
-    );
+    ));
 }
 
 /// A user counts what it may read, and no value of an option passes for the option.

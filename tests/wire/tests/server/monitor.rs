@@ -38,6 +38,9 @@ fn dangerous_commands_and_passwords_are_not_shown() {
         > AUTH default secret
         +OK
         2< ~+* "AUTH" "(redacted)" "(redacted)"
+        > AUTH nobody wrong
+        -WRONGPASS invalid username-password pair or user is disabled.
+        2< ~+* "AUTH" "(redacted)" "(redacted)"
         > HELLO 2 AUTH default secret SETNAME me
         *
         2< ~+* "HELLO" "2" "AUTH" "(redacted)" "(redacted)" "SETNAME" "me"

@@ -1,6 +1,6 @@
 //! SLOWLOG.
 
-use wire::{Session, check};
+use wire::{Session, check, in_full};
 
 #[test]
 fn slow_commands_are_logged_newest_first() {
@@ -149,6 +149,12 @@ fn passwords_are_not_logged() {
         +OK
         > SLOWLOG GET 1
         [[*, *, *, ["CONFIG", "SET", "timeout", "0", "masterauth", "(redacted)"], *, *]]
+        > AUTH default secret
+        +OK
+        > HELLO 2 AUTH default secret
+        *
+        > SLOWLOG GET 2
+        [[*, *, *, ["HELLO", "2", "AUTH", "(redacted)", "(redacted)"], *, *], [*, *, *, ["AUTH", "(redacted)", "(redacted)"], *, *]]
         > CONFIG SET masterauth ""
         +OK
         "#,
@@ -157,22 +163,15 @@ fn passwords_are_not_logged() {
 
 #[test]
 fn wrong_requests() {
-    check(
+    check(&in_full(
         r#"
-        > SLOWLOG
-        -ERR wrong number of arguments for 'slowlog' command
-        > SLOWLOG NOSUCH
-        -ERR unknown subcommand 'NOSUCH'. Try SLOWLOG HELP.
-        > SLOWLOG GET -2
-        -ERR count should be greater than or equal to -1
-        > SLOWLOG GET x
-        -ERR count should be greater than or equal to -1
-        > SLOWLOG GET 1 2
-        -ERR unknown subcommand or wrong number of arguments for 'GET'. Try SLOWLOG HELP.
-        > SLOWLOG LEN x
-        -ERR wrong number of arguments for 'slowlog|len' command
-        > SLOWLOG HELP
-        [+"SLOWLOG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", ...]
+        SLOWLOG => -ERR wrong number of arguments for 'slowlog' command
+        SLOWLOG NOSUCH => -ERR unknown subcommand 'NOSUCH'. Try SLOWLOG HELP.
+        SLOWLOG GET -2 => -ERR count should be greater than or equal to -1
+        SLOWLOG GET x => -ERR count should be greater than or equal to -1
+        SLOWLOG GET 1 2 => -ERR unknown subcommand or wrong number of arguments for 'GET'. Try SLOWLOG HELP.
+        SLOWLOG LEN x => -ERR wrong number of arguments for 'slowlog|len' command
+        SLOWLOG HELP => [+"SLOWLOG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", ...]
         "#,
-    );
+    ));
 }

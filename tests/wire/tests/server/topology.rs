@@ -1,131 +1,74 @@
 //! What clients ask about clusters, replicas and modules, with all of them off.
 
-use wire::{Product, Session, check, skip};
+use wire::{Product, Session, check, in_full, skip};
 
 #[test]
 fn there_is_no_cluster() {
-    check(
+    let session = Session::start();
+    let refused = "CLUSTER INFO | CLUSTER NODES | CLUSTER SLOTS | CLUSTER SHARDS | CLUSTER MYID | CLUSTER KEYSLOT k | \
+        CLUSTER COUNTKEYSINSLOT 1 | CLUSTER GETKEYSINSLOT 1 10 | CLUSTER ADDSLOTS 1 2 | CLUSTER RESET HARD | \
+        CLUSTER MEET 127.0.0.1 1 | CLUSTER HELP | READONLY | READWRITE | ASKING";
+    for request in refused.split(" | ") {
+        session.check(&format!("> {request}\n-ERR This instance has cluster support disabled"));
+    }
+    session.check(&in_full(
         r#"
-        > CLUSTER INFO
-        -ERR This instance has cluster support disabled
-        > CLUSTER NODES
-        -ERR This instance has cluster support disabled
-        > CLUSTER SLOTS
-        -ERR This instance has cluster support disabled
-        > CLUSTER SHARDS
-        -ERR This instance has cluster support disabled
-        > CLUSTER MYID
-        -ERR This instance has cluster support disabled
-        > CLUSTER KEYSLOT k
-        -ERR This instance has cluster support disabled
-        > CLUSTER COUNTKEYSINSLOT 1
-        -ERR This instance has cluster support disabled
-        > CLUSTER GETKEYSINSLOT 1 10
-        -ERR This instance has cluster support disabled
-        > CLUSTER ADDSLOTS 1 2
-        -ERR This instance has cluster support disabled
-        > CLUSTER RESET HARD
-        -ERR This instance has cluster support disabled
-        > CLUSTER MEET 127.0.0.1 1
-        -ERR This instance has cluster support disabled
-        > CLUSTER HELP
-        -ERR This instance has cluster support disabled
-        > CLUSTER KEYSLOT
-        -ERR wrong number of arguments for 'cluster|keyslot' command
-        > CLUSTER nosuch
-        -ERR unknown subcommand 'nosuch'. Try CLUSTER HELP.
-        > CLUSTER
-        -ERR wrong number of arguments for 'cluster' command
-        > READONLY
-        -ERR This instance has cluster support disabled
-        > READWRITE
-        -ERR This instance has cluster support disabled
-        > ASKING
-        -ERR This instance has cluster support disabled
-        > READONLY x
-        -ERR wrong number of arguments for 'readonly' command
-        > PING
-        +PONG
+        CLUSTER KEYSLOT => -ERR wrong number of arguments for 'cluster|keyslot' command
+        CLUSTER nosuch => -ERR unknown subcommand 'nosuch'. Try CLUSTER HELP.
+        CLUSTER => -ERR wrong number of arguments for 'cluster' command
+        READONLY x => -ERR wrong number of arguments for 'readonly' command
         "#,
-    );
+    ));
 }
 
 #[test]
 fn there_are_no_replicas() {
-    check(
+    check(&in_full(
         r#"
-        > REPLICAOF NO ONE
-        +OK
-        > SLAVEOF no one
-        +OK
-        > REPLICAOF NO
-        -ERR wrong number of arguments for 'replicaof' command
-        > REPLICAOF a b
-        -ERR Invalid master port
-        > REPLICAOF a 65536
-        -ERR Invalid master port
-        > REPLCONF
-        +OK
-        > REPLCONF listening-port 6380 capa eof capa psync2
-        +OK
-        > REPLCONF ip-address 127.0.0.1
-        +OK
-        > REPLCONF listening-port x
-        -ERR value is not an integer or out of range
-        > REPLCONF nosuch 1
-        -ERR Unrecognized REPLCONF option: nosuch
-        > REPLCONF one
-        -ERR syntax error
-        > FAILOVER
-        -ERR FAILOVER requires connected replicas.
-        > FAILOVER ABORT
-        -ERR No failover in progress.
-        > FAILOVER TO a 1 TIMEOUT 100
-        -ERR FAILOVER requires connected replicas.
-        > FAILOVER TO a 1 FORCE
-        -ERR FAILOVER requires connected replicas.
-        > FAILOVER TO a b
-        -ERR value is not an integer or out of range
-        > FAILOVER TIMEOUT 0
-        -ERR FAILOVER timeout must be greater than 0
-        > FAILOVER TIMEOUT x
-        -ERR value is not an integer or out of range
-        > FAILOVER x
-        -ERR syntax error
-        > WAIT 0 0
-        :0
-        > WAIT 1 10
-        :0
-        > MULTI
-        +OK
-        > ROLE
-        +QUEUED
-        > REPLICAOF NO ONE
-        +QUEUED
-        > EXEC
-        [["master", :0.., []], +OK]
+        REPLICAOF NO ONE => +OK
+        SLAVEOF no one => +OK
+        REPLICAOF NO => -ERR wrong number of arguments for 'replicaof' command
+        REPLICAOF a b => -ERR Invalid master port
+        REPLICAOF a 65536 => -ERR Invalid master port
+        REPLCONF => +OK
+        REPLCONF listening-port 6380 capa eof capa psync2 => +OK
+        REPLCONF ip-address 127.0.0.1 => +OK
+        REPLCONF listening-port x => -ERR value is not an integer or out of range
+        REPLCONF nosuch 1 => -ERR Unrecognized REPLCONF option: nosuch
+        REPLCONF one => -ERR syntax error
+        FAILOVER => -ERR FAILOVER requires connected replicas.
+        FAILOVER ABORT => -ERR No failover in progress.
+        FAILOVER TO a 1 TIMEOUT 100 => -ERR FAILOVER requires connected replicas.
+        FAILOVER TO a 1 FORCE => -ERR FAILOVER requires connected replicas.
+        FAILOVER TO a b => -ERR value is not an integer or out of range
+        FAILOVER TIMEOUT 0 => -ERR FAILOVER timeout must be greater than 0
+        FAILOVER TIMEOUT x => -ERR value is not an integer or out of range
+        FAILOVER x => -ERR syntax error
+        WAIT 0 0 => :0
+        WAIT 1 10 => :0
+        MULTI => +OK
+        ROLE => +QUEUED
+        REPLICAOF NO ONE => +QUEUED
+        EXEC => [["master", :0.., []], +OK]
         "#,
-    );
+    ));
 }
 
 #[test]
 fn there_are_no_modules() {
-    check(
+    check(&in_full(
         r#"
-        > MODULE LIST
-        []
+        MODULE LIST => []
         > MODULE LOAD /nosuch
         -ERR MODULE command not allowed. If the enable-module-command option is set to "local", you can run it from a local connection, otherwise you need to set this option in the configuration file, and then restart the server.
         > MODULE LOADEX /nosuch
         -ERR MODULE command not allowed. If the enable-module-command option is set to "local", you can run it from a local connection, otherwise you need to set this option in the configuration file, and then restart the server.
         > MODULE UNLOAD nosuch
         -ERR MODULE command not allowed. If the enable-module-command option is set to "local", you can run it from a local connection, otherwise you need to set this option in the configuration file, and then restart the server.
-        > MODULE nosuch
-        -ERR unknown subcommand 'nosuch'. Try MODULE HELP.
-        > MODULE
-        -ERR wrong number of arguments for 'module' command
+        MODULE nosuch => -ERR unknown subcommand 'nosuch'. Try MODULE HELP.
+        MODULE => -ERR wrong number of arguments for 'module' command
         "#,
-    );
+    ));
 }
 
 /// Redis would begin to replicate.

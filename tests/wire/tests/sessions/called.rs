@@ -1,135 +1,75 @@
 //! What SESSION.CALL can run, and what that means for the session and for others.
 
-use crate::{check, must, start};
+use crate::{check, check_calls, must, start};
 use wire::Reply;
 
 #[test]
 fn records_claims_cells_runs_and_registers_are_changed_once() {
-    check(
+    check_calls(
         r#"
-        > SESSION.OPEN ID s
-        "s"
-        > HSET job:1 state pending at 5
-        :2
-        > IDX.CREATE due PREFIX 1 job: FIELD at
-        +OK
-        > SESSION.CALL s 1 LOW 1 HCAS job:1 state pending running
-        :1
-        > SESSION.CALL s 1 LOW 1 HCAS job:1 state pending running
-        :1
-        > SESSION.CALL s 2 LOW 1 HCAS job:1 state pending running
-        :0
-        > SESSION.CALL s 3 LOW 1 CLAIM 1 due SET 1 at 9 COUNTER attempt
-        [["job:1", "5", ~["state", "running", "at", "9", "attempt", "1"]]]
-        > SESSION.CALL s 3 LOW 1 CLAIM 1 due SET 1 at 9 COUNTER attempt
-        [["job:1", "5", ~["state", "running", "at", "9", "attempt", "1"]]]
-        > HGET job:1 attempt
-        "1"
-        > SESSION.CALL s 4 LOW 1 RUN.APPEND r k t d
-        ["runSeq", :1, "idempotent", :0, "persisted", :1, ...]
-        > SESSION.CALL s 4 LOW 1 RUN.APPEND r k t d
-        ["runSeq", :1, "idempotent", :0, "persisted", :1, ...]
-        > SESSION.CALL s 5 LOW 1 CELL.CAS c/x NONE v
-        :1
-        > SESSION.CALL s 5 LOW 1 CELL.CAS c/x NONE v
-        :1
-        > SESSION.CALL s 6 LOW 1 CELL.CAS c/x NONE v
-        (nil)
-        > SESSION.CALL s 7 LOW 1 REG.PUT g 1 v
-        +APPLIED
-        > SESSION.CALL s 7 LOW 1 REG.PUT g 1 v
-        +APPLIED
-        > SESSION.CALL s 8 LOW 1 IDX.RANGE due -inf +inf KEYS
-        ["job:1"]
-        > SESSION.CALL s 9 LOW 1 ZRANGE due 0 -1 WITHSCORES
-        ["job:1", "9"]
-        > SESSION.CALL s 10 LOW 1 SWEEP due BEFORE 10 SET 1 at 11
-        [["job:1", "requeued"]]
-        > SESSION.CALL s 10 LOW 1 SWEEP due BEFORE 10 SET 1 at 11
-        [["job:1", "requeued"]]
-        > SESSION.CALL s 11 LOW 1 HFIND job: FILTER at ge 10 KEYS
-        ["0", ["job:1"]]
-        > SESSION.CALL s 12 LOW 1 ZADD due 1 x
-        ~-ERR *
-        > SESSION.CALL s 13 LOW 1 REG.SNAPSHOT STORE check
-        :1
-        > SESSION.CALL s 14 LOW 1 REG.RESTORE FROM check
-        [:1, (nil)]
-        > SESSION.CALL s 15 LOW 1 CELL.FORK c/ d/
-        :1
-        > SESSION.CALL s 15 LOW 1 CELL.FORK c/ d/
-        :1
-        > SESSION.CALL s 16 LOW 1 CELL.DROP d/
-        :1
-        > SESSION.CALL s 16 LOW 1 CELL.DROP d/
-        :1
-        > SESSION.CALL s 17 LOW 1 HPUT h FIELDS 1 a b
-        :1
-        > SESSION.CALL s 17 LOW 1 HPUT h FIELDS 1 a b
-        :1
-        > SESSION.CALL s 18 LOW 1 IDX.DROP due
-        :1
-        > SESSION.CALL s 18 LOW 1 IDX.DROP due
-        :1
+        ! HSET job:1 state pending at 5
+        ! IDX.CREATE due PREFIX 1 job: FIELD at
+        twice HCAS job:1 state pending running => :1
+        twice HCAS job:1 state pending running => :0
+        twice CLAIM 1 due SET 1 at 9 COUNTER attempt => [["job:1", "5", ~["state", "running", "at", "9", "attempt", "1"]]]
+        HGET job:1 attempt => "1"
+        twice RUN.APPEND r k t d => ["runSeq", :1, "idempotent", :0, "persisted", :1, ...]
+        twice CELL.CAS c/x NONE v => :1
+        twice CELL.CAS c/x NONE v => (nil)
+        twice REG.PUT g 1 v => +APPLIED
+        twice IDX.RANGE due -inf +inf KEYS => ["job:1"]
+        twice ZRANGE due 0 -1 WITHSCORES => ["job:1", "9"]
+        twice SWEEP due BEFORE 10 SET 1 at 11 => [["job:1", "requeued"]]
+        twice HFIND job: FILTER at ge 10 KEYS => ["0", ["job:1"]]
+        twice ZADD due 1 x => ~-ERR *
+        twice REG.SNAPSHOT STORE check => :1
+        twice REG.RESTORE FROM check => [:1, (nil)]
+        twice CELL.FORK c/ d/ => :1
+        twice CELL.DROP d/ => :1
+        twice HPUT h FIELDS 1 a b => :1
+        twice IDX.DROP due => :1
         "#,
     );
 }
 
 #[test]
 fn scripts_and_functions_run_once() {
-    check(
+    check_calls(
         r##"
-        > SESSION.OPEN ID s
-        "s"
-        > SESSION.CALL s 1 LOW 1 EVAL "return {redis.call('incr', KEYS[1]), ARGV[1]}" 1 n x
-        [:1, "x"]
-        > SESSION.CALL s 1 LOW 1 EVAL "return {redis.call('incr', KEYS[1]), ARGV[1]}" 1 n x
-        [:1, "x"]
+        twice EVAL "return {redis.call('incr', KEYS[1]), ARGV[1]}" 1 n x => [:1, "x"]
         // Errors, also one behind a write: what was done stays done, once.
-        > SESSION.CALL s 2 LOW 1 EVAL "redis.call('incr', KEYS[1]) error('my error')" 1 n
-        ~-ERR user_script:1: my error script: *
-        > SESSION.CALL s 2 LOW 1 EVAL "redis.call('incr', KEYS[1]) error('my error')" 1 n
-        ~-ERR user_script:1: my error script: *
-        > GET n
-        "2"
-        > SESSION.CALL s 3 LOW 1 EVAL "this is no lua" 0
-        ~-ERR Error compiling script *
-        > SESSION.CALL s 4 LOW 1 EVALSHA ffffffffffffffffffffffffffffffffffffffff 0
-        -NOSCRIPT No matching script. Please use EVAL.
-        > FUNCTION LOAD "#!lua name=lib\nredis.register_function('add', function(keys, args) return redis.call('incrby', keys[1], args[1]) end)\nredis.register_function{function_name='look', callback=function(keys) return redis.call('get', keys[1]) end, flags={'no-writes'}}"
-        "lib"
-        > SESSION.CALL s 5 LOW 1 FCALL add 1 n 10
-        :12
-        > SESSION.CALL s 5 LOW 1 FCALL add 1 n 10
-        :12
-        > SESSION.CALL s 6 LOW 1 FCALL_RO look 1 n
-        "12"
-        > SESSION.CALL s 7 LOW 1 EVAL_RO "return redis.call('get', KEYS[1])" 1 n
-        "12"
-        > SESSION.CALL s 8 LOW 1 FCALL compare_and_swap 1 h a b c
-        *
-        > SESSION.CALL s 9 LOW 1 FCALL nosuch 0
-        -ERR Function not found
-        > SESSION.CALL s 10 LOW 1 FCALL add 1 n x
-        ~-ERR value is not an integer *
-        > GET n
-        "12"
-        // What a script pushes to its own session, and to itself as a call.
-        > SESSION.CALL s 11 LOW 1 EVAL "return redis.call('session.push', KEYS[1], 'from a script')" 1 s
-        :1
-        > SESSION.CALL s 11 LOW 1 EVAL "return redis.call('session.push', KEYS[1], 'from a script')" 1 s
-        :1
-        > SESSION.CALL s 12 LOW 1 EVAL "return redis.call('session.call', KEYS[1], 13, 'LOW', 1, 'PING')" 1 s
-        ~-ERR *not allowed from script*
-        > SESSION.PENDING s
-        [[:1, "from a script", *]]
-        > SESSION.CALL s 14 LOW 1 EVAL "redis.call('del', KEYS[1]) return 'gone'" 1 s
-        "gone"
-        > SESSION.CALL s 14 LOW 1 EVAL "redis.call('del', KEYS[1]) return 'gone'" 1 s
-        ~-NOSESSION *
-        > EXISTS s
-        :0
+        twice EVAL "redis.call('incr', KEYS[1]) error('my error')" 1 n => ~-ERR user_script:1: my error script: *
+        twice EVAL "return redis.error_reply('MY refusal')" 0 => -MY refusal
+        GET n => "2"
+        twice EVAL "this is no lua" 0 => ~-ERR Error compiling script *
+        twice EVALSHA ffffffffffffffffffffffffffffffffffffffff 0 => -NOSCRIPT No matching script. Please use EVAL.
+        ! FUNCTION LOAD "#!lua name=lib\nredis.register_function('add', function(keys, args) return redis.call('incrby', keys[1], args[1]) end)\nredis.register_function{function_name='look', callback=function(keys) return redis.call('get', keys[1]) end, flags={'no-writes'}}"
+        twice FCALL add 1 n 10 => :12
+        twice FCALL_RO look 1 n => "12"
+        twice EVAL_RO "return redis.call('get', KEYS[1])" 1 n => "12"
+        twice FCALL compare_and_swap 1 h a b c => *
+        twice FCALL nosuch 0 => -ERR Function not found
+        twice FCALL add 1 n x => ~-ERR value is not an integer *
+        GET n => "12"
+        // Keys that are not declared.
+        twice EVAL "for i = 1, 100 do redis.call('incr', 'k' .. (i % 7)) end return redis.call('get', 'k1')" 0 => "15"
+        GET k1 => "15"
+        twice EVAL "return redis.call('session.call', KEYS[1], 13, 'LOW', 1, 'PING')" 1 s => ~-ERR *not allowed from script*
         "##,
+    );
+}
+
+/// What a request writes and the requests that it makes to clients are one step, once: a retry makes none.
+#[test]
+fn a_request_and_the_requests_that_it_makes_take_effect_once() {
+    check_calls(
+        r#"
+        ! SESSION.OPEN ID other
+        twice EVAL "redis.call('session.push', KEYS[1], 'one') redis.call('session.push', KEYS[2], 'two') return redis.call('incr', KEYS[3])" 3 s other n => :1
+        SESSION.PENDING s => [[:1, "one", *]]
+        SESSION.PENDING other => [[:1, "two", *]]
+        GET n => "1"
+        "#,
     );
 }
 
@@ -148,30 +88,17 @@ fn evalsha_runs_once() {
     assert_eq!(connection.run(&format!("SESSION.CALL s 2 LOW 1 EVALSHA {sha} 1 n")).to_string(), ":2");
 }
 
-/// A script that uses more keys than it names runs too, beside one that cannot be bounded beforehand.
+/// A session that is gone and there again in one step is another one.
 #[test]
-fn scripts_with_undeclared_keys_and_writes_to_the_session_run_once() {
-    check(
+fn a_script_can_end_its_session() {
+    check_calls(
         r#"
-        > SESSION.OPEN ID s
-        "s"
-        > SESSION.CALL s 1 LOW 1 EVAL "for i = 1, 100 do redis.call('incr', 'k' .. (i % 7)) end return redis.call('dbsize')" 0
-        :8
-        > SESSION.CALL s 1 LOW 1 EVAL "for i = 1, 100 do redis.call('incr', 'k' .. (i % 7)) end return redis.call('dbsize')" 0
-        :8
-        > GET k1
-        "15"
-        > SESSION.CALL s 2 LOW 1 EVAL "return redis.call('session.close', 's')" 0
-        :1
-        > SESSION.ALIVE s
-        :0
-        > SESSION.OPEN ID s
-        "s"
-        // Gone and there again in one step: the reply belongs to the one that was asked, which is gone.
-        > SESSION.CALL s 1 LOW 1 EVAL "redis.call('session.close', 's') redis.call('session.open', 'id', 's') return 1" 0
-        :1
-        > SESSION.ALIVE s
-        :1
+        SESSION.CALL s 1 LOW 1 EVAL "redis.call('session.close', 's') redis.call('session.open', 'id', 's') return 1" 0 => :1
+        SESSION.ALIVE s => :1
+        SESSION.CALL s 1 LOW 1 INCR n => :1
+        SESSION.CALL s 2 LOW 1 EVAL "redis.call('del', KEYS[1]) return 'gone'" 1 s => "gone"
+        SESSION.CALL s 2 LOW 1 EVAL "redis.call('del', KEYS[1]) return 'gone'" 1 s => ~-NOSESSION *
+        EXISTS s => :0
         "#,
     );
 }
@@ -183,20 +110,14 @@ fn a_session_can_be_ended_by_its_own_call() {
     {
         check(&format!(
             r#"
-            > SESSION.OPEN ID s
-            "s"
-            > SESSION.PUSH s x
-            :1
-            > SESSION.CALL s 1 LOW 1 {gone}
-            {reply}
-            > SESSION.CALL s 1 LOW 1 {gone}
-            ~-NOSESSION *
+            ! SESSION.OPEN ID s
+            ! SESSION.PUSH s x
+            SESSION.CALL s 1 LOW 1 {gone} => {reply}
+            SESSION.CALL s 1 LOW 1 {gone} => ~-NOSESSION *
             > DEL s
             *
-            > SESSION.OPEN ID s
-            "s"
-            > SESSION.CALL s 1 LOW 1 INCR n
-            :1
+            ! SESSION.OPEN ID s
+            SESSION.CALL s 1 LOW 1 INCR n => :1
             "#
         ));
     }
@@ -208,20 +129,14 @@ fn a_call_that_swaps_databases_is_kept() {
     for swap in ["SWAPDB 0 1", "EVAL \"return redis.call('swapdb', 0, 1)\" 0"] {
         check(&format!(
             r#"
-            > SESSION.OPEN ID s
-            "s"
-            > SET k zero
-            +OK
-            > SESSION.CALL s 1 LOW 1 {swap}
-            +OK
+            ! SESSION.OPEN ID s
+            ! SET k zero
+            SESSION.CALL s 1 LOW 1 {swap} => +OK
             > SESSION.CALL s 1 LOW 1 {swap}
             ~-NOSESSION *
-            > SELECT 1
-            +OK
-            > SESSION.CALL s 1 LOW 1 {swap}
-            +OK
-            > GET k
-            "zero"
+            ! SELECT 1
+            SESSION.CALL s 1 LOW 1 {swap} => +OK
+            GET k => "zero"
             "#
         ));
     }
@@ -229,60 +144,33 @@ fn a_call_that_swaps_databases_is_kept() {
 
 #[test]
 fn select_inside_is_that_of_a_script() {
-    check(
+    check_calls(
         r#"
-        > SESSION.OPEN ID s
-        "s"
-        > SESSION.CALL s 1 LOW 1 SELECT 5
-        +OK
-        > SET where here
-        +OK
-        > SESSION.ALIVE s
-        :1
-        > SESSION.CALL s 1 LOW 1 SELECT 5
-        +OK
-        > SESSION.CALL s 2 LOW 1 EVAL "redis.call('select', 5) return redis.call('set', 'five', '1')" 0
-        +OK
-        > SESSION.CALL s 2 LOW 1 EVAL "redis.call('select', 5) return redis.call('set', 'five', '1')" 0
-        +OK
-        > EXISTS where five
-        :1
-        > SELECT 5
-        +OK
-        > EXISTS where five s
-        :1
+        twice SELECT 5 => +OK
+        ! SET where here
+        SESSION.ALIVE s => :1
+        twice EVAL "redis.call('select', 5) return redis.call('set', 'five', '1')" 0 => +OK
+        EXISTS where five => :1
+        ! SELECT 5
+        EXISTS where five s => :1
         "#,
     );
 }
 
 #[test]
 fn nothing_waits_inside() {
-    check(
+    check_calls(
         r#"
-        > SESSION.OPEN ID s
-        "s"
-        > SESSION.CALL s 1 LOW 1 BZPOPMIN z 0
-        (nil array)
-        > ZADD z 1 a
-        :1
-        > SESSION.CALL s 1 LOW 1 BZPOPMIN z 0
-        (nil array)
-        > SESSION.CALL s 2 LOW 1 BZPOPMIN z 0
-        ["z", "a", "1"]
-        > SESSION.CALL s 2 LOW 1 BZPOPMIN z 0
-        ["z", "a", "1"]
-        > SESSION.CALL s 3 LOW 1 CELL.GETV c AFTER 0 BLOCK 0
-        (nil)
-        > SESSION.CALL s 4 LOW 1 RUN.EVENTS r BLOCK 0
-        []
-        > SESSION.CALL s 5 LOW 1 SESSION.PENDING s BLOCK 0
-        []
-        > IDX.CREATE i PREFIX 1 h FIELD f
-        +OK
-        > SESSION.CALL s 6 LOW 1 CLAIM 1 i SET 1 a b BLOCK 0
-        []
-        > IDX.DROP i
-        :1
+        twice BZPOPMIN z 0 => (nil array)
+        ! ZADD z 1 a
+        SESSION.CALL s 1 LOW 1 BZPOPMIN z 0 => (nil array)
+        twice BZPOPMIN z 0 => ["z", "a", "1"]
+        twice CELL.GETV c AFTER 0 BLOCK 0 => (nil)
+        twice RUN.EVENTS r BLOCK 0 => []
+        twice SESSION.PENDING s BLOCK 0 => []
+        ! IDX.CREATE i PREFIX 1 h FIELD f
+        twice CLAIM 1 i SET 1 a b BLOCK 0 => []
+        ! IDX.DROP i
         # until blocked_clients:0
         "#,
     );
@@ -293,8 +181,7 @@ fn nothing_waits_inside() {
 fn a_call_wakes_waiters() {
     check(
         r#"
-        > SESSION.OPEN ID s
-        "s"
+        ! SESSION.OPEN ID s
         2> BZPOPMIN z 0
         3> SESSION.PENDING s BLOCK 0
         4> CELL.GETV c AFTER 0 BLOCK 0
@@ -302,12 +189,9 @@ fn a_call_wakes_waiters() {
         > SESSION.CALL s 1 LOW 1 ZADD z 1 a
         :1
         2< ["z", "a", "1"]
-        > SESSION.CALL s 1 LOW 1 ZADD z 1 a
-        :1
-        > EXISTS z
-        :0
-        > SESSION.CALL s 2 LOW 1 SESSION.PUSH s x
-        :1
+        SESSION.CALL s 1 LOW 1 ZADD z 1 a => :1
+        EXISTS z => :0
+        SESSION.CALL s 2 LOW 1 SESSION.PUSH s x => :1
         3< [[:1, "x", *]]
         > SESSION.CALL s 3 LOW 1 CELL.SET c v
         :1

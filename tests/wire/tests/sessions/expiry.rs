@@ -1,56 +1,39 @@
 //! How long a session lives: from its last renewal, as long as the server serves.
 
-use crate::own_server::OwnServer;
-use crate::{check, must, start};
-use std::time::{Duration, Instant};
+use crate::retry::next_ms;
+use crate::{check, must, must_all, start};
+use std::time::Duration;
+use wire::own::OwnServer;
 
 #[test]
 fn a_session_that_is_not_renewed_goes_with_all_it_has() {
     check(
         r#"
-        > SESSION.OPEN ID s TTL 100 CAP 1 a b
-        "s"
-        > SESSION.PUSH s x
-        :1
-        > SESSION.CALL s 1 LOW 1 SET k v
-        +OK
+        ! SESSION.OPEN ID s TTL 100 CAP 1 a b
+        ! SESSION.PUSH s x
+        SESSION.CALL s 1 LOW 1 SET k v => +OK
         # eventually
         > EXISTS s
         :0
-        > SESSION.ALIVE s
-        :0
-        > SESSION.INFO s
-        (nil)
-        > SESSION.CALL s 1 LOW 1 SET k v
-        ~-NOSESSION *
-        > SESSION.CALL s 2 LOW 1 SET k w
-        ~-NOSESSION *
-        > SESSION.PUSH s x
-        ~-NOSESSION *
-        > SESSION.PENDING s
-        ~-NOSESSION *
-        > SESSION.ACK s 1
-        ~-NOSESSION *
+        SESSION.ALIVE s => :0
+        SESSION.INFO s => (nil)
+        SESSION.CALL s 1 LOW 1 SET k v => ~-NOSESSION *
+        SESSION.CALL s 2 LOW 1 SET k w => ~-NOSESSION *
+        SESSION.PUSH s x => ~-NOSESSION *
+        SESSION.PENDING s => ~-NOSESSION *
+        SESSION.ACK s 1 => ~-NOSESSION *
         > SESSION.CLOSE s
         :0
-        > EXISTS s
-        :0
-        > TYPE s
-        +none
-        > PTTL s
-        :-2
-        > GET k
-        "v"
-        > SESSION.HASRETRY 99999999999999
-        :0
+        EXISTS s => :0
+        TYPE s => +none
+        PTTL s => :-2
+        GET k => "v"
+        SESSION.HASRETRY 99999999999999 => :0
         > SESSION.RETRY 99999999999999
         []
-        > SESSION.OPEN ID s
-        "s"
-        > SESSION.PUSH s y
-        :1
-        > SESSION.CALL s 1 LOW 1 SET k x
-        +OK
+        ! SESSION.OPEN ID s
+        ! SESSION.PUSH s y
+        SESSION.CALL s 1 LOW 1 SET k x => +OK
         "#,
     );
 }
@@ -58,91 +41,66 @@ fn a_session_that_is_not_renewed_goes_with_all_it_has() {
 /// A shorter TTL counts from now: the session is gone, and the hook was called, long before the old one ends.
 #[test]
 fn open_can_shorten_the_life_of_a_session() {
-    let Some(session) = start() else { return };
-    session.check(
+    check(
         r##"
         > FUNCTION LOAD "#!lua name=ends\nredis.register_function('ended', function(keys) redis.call('SET', 'ended:' .. keys[1], 1) end)"
         "ends"
-        > SESSION.HOOK EXPIRED ended
-        +OK
-        > SESSION.OPEN ID s TTL 100000000
-        "s"
+        ! SESSION.HOOK EXPIRED ended
+        ! SESSION.OPEN ID s TTL 100000000
         // It is in the order of its time.
         # sleep 300ms
-        > SESSION.OPEN ID s TTL 50
-        "s"
+        ! SESSION.OPEN ID s TTL 50
         # eventually
         > GET ended:s
         "1"
         > DBSIZE
         :1
-        > SESSION.OPEN ID s TTL 100000000
-        "s"
+        ! SESSION.OPEN ID s TTL 100000000
         # sleep 300ms
-        > MULTI
-        > SESSION.OPEN ID s TTL 50
-        > DEL ended:s
-        > EXEC
-        +OK
-        +QUEUED
-        +QUEUED
-        ["s", :1]
+        ! MULTI
+        ! SESSION.OPEN ID s TTL 50
+        ! DEL ended:s
+        EXEC => ["s", :1]
         # eventually
         > GET ended:s
         "1"
-        > SESSION.HOOK EXPIRED NONE
-        +OK
+        ! SESSION.HOOK EXPIRED NONE
         "##,
     );
 }
 
-/// A renewal begins the whole TTL again: a session that is renewed lives many times its TTL.
+/// What renews a session begins its whole TTL again; all the rest leaves its deadline as it is.
 #[test]
-fn alive_open_and_call_renew() {
+fn alive_open_and_call_renew_and_nothing_else() {
     let Some(session) = start() else { return };
     let mut connection = session.connect();
-    let renewals = [
-        "SESSION.ALIVE s0",
-        "SESSION.OPEN ID s1",
-        "SESSION.CALL s2 1 LOW 1 PING",
-        "SESSION.CALL s3 2 LOW 1 HSET k a b",
-        "SESSION.CALL s4 3 LOW 1 INCR k",
-        "SESSION.CALL s5 3 LOW 1 EVAL \"return 1\" 0",
-        "EVAL \"return redis.call('session.alive', 's6')\" 0",
-    ];
-    must(&mut connection, "SET k x");
-    for number in 0..renewals.len() + 1 {
-        must(&mut connection, &format!("SESSION.OPEN ID s{number} TTL 3000"));
-    }
-    let begun = Instant::now();
-    while begun.elapsed() < Duration::from_millis(6_000) {
-        connection.pipeline(&renewals);
-        connection.pipeline(&["MULTI", "SESSION.ALIVE s7", "EXEC"]);
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    for number in 0..renewals.len() + 1 {
-        assert_eq!(connection.run(&format!("EXISTS s{number}")).integer(), 1, "{number}");
-    }
-}
-
-/// What does not renew: all the rest.
-#[test]
-fn reads_pushes_and_attach_do_not_renew() {
-    let Some(session) = start() else { return };
-    let (mut connection, mut attached) = (session.connect(), session.connect());
-    must(&mut attached, "HELLO 3");
-    must(&mut connection, "SESSION.OPEN ID s TTL 1000");
-    must(&mut attached, "SESSION.ATTACH s");
-    loop {
-        connection.run("SESSION.PUSH s x");
-        connection.run("SESSION.PENDING s");
-        connection.run("SESSION.ACK s 1000000");
-        connection.run("SESSION.RETRY 1");
-        connection.run("TYPE s");
-        connection.run("SESSION.CALL s 5 LOW 9 PING");
-        if connection.run("SESSION.INFO s").is_nil() {
-            return;
-        }
+    must_all(&mut connection, "HELLO 3; SET k x; SESSION.OPEN ID s");
+    for (line, renews) in [
+        ("SESSION.ALIVE s", true),
+        ("SESSION.OPEN ID s", true),
+        ("SESSION.CALL s 1 LOW 1 PING", true),
+        ("SESSION.CALL s 1 LOW 1 PING", true),
+        ("SESSION.CALL s 2 LOW 1 HSET k a b", true),
+        ("SESSION.CALL s 3 LOW 1 INCR k", true),
+        ("SESSION.CALL s 4 LOW 1 EVAL \"return 1\" 0", true),
+        ("EVAL \"return redis.call('session.alive', 's')\" 0", true),
+        ("MULTI; SESSION.ALIVE s; EXEC", true),
+        ("SESSION.CALL s 5 LOW 9 PING", false),
+        ("SESSION.PUSH s x", false),
+        ("SESSION.PENDING s", false),
+        ("SESSION.ACK s 1000000", false),
+        ("SESSION.RETRY 99999999999999", false),
+        ("SESSION.INFO s", false),
+        ("TYPE s", false),
+        ("SESSION.ATTACH s", false),
+        ("SESSION.DETACH s", false),
+    ] {
+        let before = connection.run("PEXPIRETIME s").integer();
+        next_ms(&mut connection);
+        connection.pipeline(&line.split("; ").collect::<Vec<_>>());
+        let after = connection.run("PEXPIRETIME s").integer();
+        assert_eq!(after > before, renews, "{line}: {before} {after}");
+        assert!(after >= before, "{line}: {before} {after}");
     }
 }
 
@@ -150,24 +108,15 @@ fn reads_pushes_and_attach_do_not_renew() {
 fn deadlines_of_keys_say_how_long_it_would_live() {
     check(
         r#"
-        > SESSION.OPEN ID s TTL 100000
-        "s"
-        > PTTL s
-        :50000..100000
-        > TTL s
-        :50..100
-        > EXPIRETIME s
-        :1700000000..
-        > PEXPIRETIME s
-        :1700000000000..
-        > HELLO 3
-        *
-        > SESSION.OPEN ID t TTL 140737488355328
-        "t"
-        > PTTL t
-        :140737488000000..140737488355328
-        > SESSION.OPEN ID u TTL 140737488355329
-        ~-ERR *
+        ! SESSION.OPEN ID s TTL 100000
+        PTTL s => :50000..100000
+        TTL s => :50..100
+        EXPIRETIME s => :1700000000..
+        PEXPIRETIME s => :1700000000000..
+        ! HELLO 3
+        ! SESSION.OPEN ID t TTL 140737488355328
+        PTTL t => :140737488000000..140737488355328
+        SESSION.OPEN ID u TTL 140737488355329 => ~-ERR *
         "#,
     );
 }
@@ -175,29 +124,26 @@ fn deadlines_of_keys_say_how_long_it_would_live() {
 /// While the server is down no session grows old: at start each has its whole TTL again.
 #[test]
 fn a_restart_gives_each_its_whole_time_again() {
-    let Some(mut own) = OwnServer::start(&["--appendonly", "yes", "--appendfsync", "always"]) else { return };
-    let mut killer = own.killer();
-    let mut connection = killer.own().connect();
-    must(&mut connection, "SESSION.OPEN ID long TTL 600000");
-    must(&mut connection, "SESSION.OPEN ID short TTL 5000");
-    must(&mut connection, "SESSION.PUSH short x");
+    let Some(own) = OwnServer::start(&["--appendonly", "yes", "--appendfsync", "always"]) else { return };
+    let mut connection = own.connect();
+    must_all(&mut connection, "SESSION.OPEN ID long TTL 600000; SESSION.OPEN ID short TTL 5000; SESSION.PUSH short x");
     let before = connection.run("PEXPIRETIME long").integer();
     std::thread::sleep(Duration::from_millis(1_000));
-    killer.kill_and_start();
-    connection = killer.own().connect();
+    own.kill_and_start();
+    connection = own.connect();
     // It begins later by what had passed, whatever the clock does meanwhile.
     assert!(connection.run("PEXPIRETIME long").integer() >= before + 1_000);
     assert_eq!(connection.run("SESSION.ALIVE short").integer(), 1);
     must(&mut connection, "SAVE");
-    killer.kill_and_start();
-    connection = killer.own().connect();
+    own.kill_and_start();
+    connection = own.connect();
     assert_eq!(connection.run("SESSION.PENDING short").items().len(), 1);
     while connection.run("EXISTS short").integer() == 1 {
         std::thread::sleep(Duration::from_millis(20));
     }
     assert_eq!(connection.run("SESSION.ALIVE long").integer(), 1);
     // What has expired stays so.
-    killer.kill_and_start();
-    connection = killer.own().connect();
+    own.kill_and_start();
+    connection = own.connect();
     while connection.run("DBSIZE").integer() != 1 {}
 }

@@ -1,8 +1,8 @@
 //! SESSION.HOOK: functions that are called when a session is opened and when it ends.
 
-use crate::own_server::OwnServer;
-use crate::{info, must, server_info, start};
-use wire::{Connection, Session};
+use crate::{info, must, must_all, server_info, start};
+use wire::own::OwnServer;
+use wire::{Connection, Session, in_full};
 
 const LIBRARY: &str = "#!lua name=hooks
 redis.register_function('note', function(keys, args) redis.call('append', 'log', keys[1] .. '(' .. table.concat(args, ' ') .. ')') return 'note' end)
@@ -24,6 +24,14 @@ fn load(connection: &mut Connection) {
     assert_eq!(reply.text(), "hooks");
 }
 
+/// Runs a transcript against a server with the library.
+#[track_caller]
+fn check(transcript: &str) {
+    if let Some(session) = start_with_library() {
+        session.check(&in_full(transcript));
+    }
+}
+
 fn start_with_library() -> Option<Session> {
     let session = start()?;
     load(&mut session.connect());
@@ -32,179 +40,139 @@ fn start_with_library() -> Option<Session> {
 
 #[test]
 fn hooks_are_set_and_shown() {
-    let Some(session) = start_with_library() else { return };
-    session.check(
+    check(
         r#"
         > SESSION.HOOK
         ["created", (nil), "expired", (nil)]
-        > SESSION.HOOK CREATED note
-        +OK
+        ! SESSION.HOOK CREATED note
         > session.hook expired bye
         +OK
         > SESSION.HOOK
         ["created", "note", "expired", "bye"]
-        > SESSION.HOOK CREATED fail
-        +OK
-        > SESSION.HOOK CREATED nosuch
-        ~-ERR *nosuch*
-        > SESSION.HOOK CREATED
-        ~-ERR *
-        > SESSION.HOOK NOSUCH note
-        ~-ERR *
-        > SESSION.HOOK CREATED note more
-        ~-ERR *
+        ! SESSION.HOOK CREATED fail
+        SESSION.HOOK CREATED nosuch => ~-ERR *nosuch*
+        SESSION.HOOK CREATED => ~-ERR *
+        SESSION.HOOK NOSUCH note => ~-ERR *
+        SESSION.HOOK CREATED note more => ~-ERR *
         > SESSION.HOOK
         ["created", "fail", "expired", "bye"]
-        > SESSION.HOOK expired none
-        +OK
-        > HELLO 3
-        *
+        ! SESSION.HOOK expired none
+        ! HELLO 3
         > SESSION.HOOK
         {"created" => "fail", "expired" => _}
-        > SESSION.HOOK CREATED NONE
-        +OK
-        > SESSION.HOOK CREATED NONE
-        +OK
+        ! SESSION.HOOK CREATED NONE
+        ! SESSION.HOOK CREATED NONE
         "#,
     );
 }
 
 #[test]
 fn created_is_called_once_with_the_capabilities() {
-    let Some(session) = start_with_library() else { return };
-    session.check(
+    check(
         r#"
-        > SESSION.HOOK CREATED note
-        +OK
-        > SESSION.OPEN ID a CAP 2 x 1 y 2
-        "a"
-        > SESSION.OPEN ID a CAP 1 z 3
-        "a"
-        > SESSION.OPEN ID b
-        "b"
-        > GET log
-        "a(x 1 y 2)b()"
+        ! SESSION.HOOK CREATED note
+        ! SESSION.OPEN ID a CAP 2 x 1 y 2
+        ! SESSION.OPEN ID a CAP 1 z 3
+        ! SESSION.OPEN ID b
+        GET log => "a(x 1 y 2)b()"
         // Not where there is none made.
-        > SESSION.OPEN ID log
-        ~-WRONGTYPE *
-        > SESSION.OPEN ID c TTL 0
-        ~-ERR *
-        > MULTI
-        > SESSION.OPEN ID d
-        > GET log
+        SESSION.OPEN ID log => ~-WRONGTYPE *
+        SESSION.OPEN ID c TTL 0 => ~-ERR *
+        ! MULTI
+        ! SESSION.OPEN ID d
+        ! GET log
         > EXEC
-        +OK
-        +QUEUED
-        +QUEUED
         ["d", "a(x 1 y 2)b()d()"]
-        > EVAL "redis.call('session.open', 'id', 'e') return redis.call('get', 'log')" 0
-        "a(x 1 y 2)b()d()e()"
-        > SESSION.CALL a 1 LOW 1 SESSION.OPEN ID f
-        "f"
-        > SESSION.CALL a 1 LOW 1 SESSION.OPEN ID f
-        "f"
+        EVAL "redis.call('session.open', 'id', 'e') return redis.call('get', 'log')" 0 => "a(x 1 y 2)b()d()e()"
+        SESSION.CALL a 1 LOW 1 SESSION.OPEN ID f => "f"
+        SESSION.CALL a 1 LOW 1 SESSION.OPEN ID f => "f"
         > GET log
         "a(x 1 y 2)b()d()e()f()"
-        > SESSION.HOOK CREATED greet
-        +OK
-        > SESSION.OPEN ID g
-        "g"
+        ! SESSION.HOOK CREATED greet
+        ! SESSION.OPEN ID g
         > SESSION.PENDING g
         [[:1, "welcome", *]]
-        > SESSION.HOOK CREATED NONE
-        +OK
-        > SESSION.OPEN ID h
-        "h"
-        > SESSION.PENDING h
-        []
+        ! SESSION.HOOK CREATED NONE
+        ! SESSION.OPEN ID h
+        SESSION.PENDING h => []
         "#,
     );
 }
 
-/// The error is that of OPEN, and there is nothing: no session, and nothing that the function wrote before it failed.
+/// The error is that of OPEN, and there is nothing: no session, and nothing that the function wrote before it failed. OPEN does not answer
+/// with the name of a session that is not there, either.
 #[test]
 fn a_failing_created_makes_no_session() {
-    for (function, error) in [("fail", "~-MY no*"), ("boom", "~-ERR *boom*")] {
-        let Some(session) = start_with_library() else { return };
-        session.check(&format!(
+    const GONE: &str = "ERR the function that was called for the session has removed, replaced or moved it: set another one with SESSION.HOOK";
+    for (function, error) in [
+        ("fail", "MY no*"),
+        ("boom", "ERR *boom*"),
+        ("opens", "ERR *"),
+        ("closes", "ERR *"),
+        ("deletes", GONE),
+        ("sets", GONE),
+        ("swaps", GONE),
+        ("flushes", GONE),
+    ] {
+        check(&format!(
             r#"
-            > SESSION.HOOK CREATED {function}
-            +OK
+            ! SET before 0
+            ! SELECT 1
+            ! SET before 1
+            ! SELECT 0
+            ! SESSION.HOOK CREATED {function}
             > SESSION.OPEN ID s
-            {error}
-            > EXISTS s failed
-            :0
-            > SESSION.ALIVE s
-            :0
-            > SESSION.LIST
-            ["0", []]
-            > SESSION.HOOK CREATED NONE
-            +OK
-            > SESSION.OPEN ID s
-            "s"
-            // What is there is only renewed.
-            > SESSION.HOOK CREATED {function}
-            +OK
-            > SESSION.OPEN ID s
-            "s"
-            > MULTI
-            > SESSION.OPEN ID t
-            > SET k 1
+            ~-{error}
+            KEYS * => ["before"]
+            GET before => "0"
+            SESSION.ALIVE s => :0
+            SESSION.LIST => ["0", []]
+            ! MULTI
+            ! SESSION.OPEN ID t
+            ! SET k 1
             > EXEC
-            +OK
-            +QUEUED
-            +QUEUED
-            [{}, +OK]
-            > EXISTS t k failed
-            :1
-            "#,
-            if function == "fail" { "~-\"MY no*\"" } else { "~-\"ERR *boom*\"" }
+            [~-"{error}", +OK]
+            ! SELECT 1
+            KEYS * => ["before"]
+            GET before => "1"
+            ! SELECT 0
+            ! SESSION.HOOK CREATED NONE
+            ! SESSION.OPEN ID s
+            // What is there is only renewed.
+            ! SESSION.HOOK CREATED {function}
+            SESSION.OPEN ID s => "s"
+            "#
         ));
     }
 }
 
 #[test]
 fn expired_is_called_on_close_and_on_nothing_else_but_expiry() {
-    let Some(session) = start_with_library() else { return };
-    session.check(
+    check(
         r#"
-        > SESSION.HOOK EXPIRED note
-        +OK
-        > SESSION.OPEN ID a CAP 1 x 1
-        "a"
-        > SESSION.CLOSE a
-        :1
-        > SESSION.CLOSE a
-        :0
+        ! SESSION.HOOK EXPIRED note
+        ! SESSION.OPEN ID a CAP 1 x 1
+        SESSION.CLOSE a => :1
+        SESSION.CLOSE a => :0
         > GET log
         "a(x 1)"
-        > SESSION.OPEN ID b
-        "b"
-        > DEL b
-        :1
+        ! SESSION.OPEN ID b
+        ! DEL b
         > GET log
         "a(x 1)"
-        > SESSION.OPEN ID d TTL 20
-        "d"
+        ! SESSION.OPEN ID d TTL 20
         # eventually
         > GET log
         "a(x 1)d()"
-        > SESSION.OPEN ID e
-        "e"
-        > FLUSHALL
-        +OK
+        ! SESSION.OPEN ID e
+        ! FLUSHALL
         > GET log
         (nil)
-        > MULTI
-        > SESSION.OPEN ID f
-        > SESSION.CLOSE f
-        > GET log
-        > EXEC
-        +OK
-        +QUEUED
-        +QUEUED
-        +QUEUED
-        ["f", :1, "f()"]
+        ! MULTI
+        ! SESSION.OPEN ID f
+        ! SESSION.CLOSE f
+        ! GET log
+        EXEC => ["f", :1, "f()"]
         "#,
     );
 }
@@ -230,9 +198,7 @@ fn a_failing_expired_lets_the_session_go_and_is_counted() {
     }
     // A function that is gone is one that fails; what was set stays set.
     must(&mut connection, "SESSION.HOOK EXPIRED note");
-    must(&mut connection, "SESSION.HOOK CREATED note");
-    must(&mut connection, "SESSION.OPEN ID s");
-    must(&mut connection, "FUNCTION FLUSH");
+    must_all(&mut connection, "SESSION.HOOK CREATED note; SESSION.OPEN ID s; FUNCTION FLUSH");
     assert_eq!(connection.run("SESSION.CLOSE s").integer(), 1);
     assert_eq!(connection.run("EXISTS s").integer(), 0);
     assert!(connection.run("SESSION.OPEN ID s").is_error());
@@ -245,67 +211,42 @@ fn a_failing_expired_lets_the_session_go_and_is_counted() {
 #[test]
 fn pushes_to_the_dying_are_dropped_and_to_others_kept() {
     for how in ["SESSION.CLOSE s\n:1", "SESSION.CALL other 1 LOW 1 SESSION.CLOSE s\n:1", "SESSION.ALIVE other\n:1"] {
-        let Some(session) = start_with_library() else { return };
         let ttl = if how.contains("CLOSE") { "60000" } else { "30" };
-        session.check(&format!(
+        check(&format!(
             r#"
-            > SESSION.HOOK EXPIRED bye
-            +OK
-            > SESSION.OPEN ID other
-            "other"
-            2> HELLO 3
-            *
-            3> HELLO 3
-            *
-            2> SESSION.ATTACH other
-            +OK
-            > SESSION.OPEN ID s TTL {ttl}
-            "s"
+            ! SESSION.HOOK EXPIRED bye
+            ! SESSION.OPEN ID other
+            2! HELLO 3
+            3! HELLO 3
+            2! SESSION.ATTACH other
+            ! SESSION.OPEN ID s TTL {ttl}
+            // It may have expired by now.
             3> SESSION.ATTACH s
             *
             > {how}
             2< push["session", "other", :1, "s is gone"]
             3> PING
             +PONG
-            > EXISTS s
-            :0
-            > SESSION.PENDING other
-            [[:1, "s is gone", *]]
+            EXISTS s => :0
+            SESSION.PENDING other => [[:1, "s is gone", *]]
             > SESSION.RETRY 99999999999999
             [["other", :1, "s is gone", :1700000000000..]]
-            > SESSION.OPEN ID s
-            "s"
-            > SESSION.PUSH s first
-            :1
+            ! SESSION.OPEN ID s
+            ! SESSION.PUSH s first
             "#
         ));
     }
 }
 
 #[test]
-fn the_hook_may_not_open_close_or_call() {
-    let Some(session) = start_with_library() else { return };
+fn an_expired_hook_may_not_open_close_or_call() {
     for function in ["opens", "closes"] {
-        session.check(&format!(
+        check(&format!(
             r#"
-            > SESSION.HOOK CREATED {function}
-            +OK
-            > SESSION.OPEN ID s
-            ~-ERR *
-            > EXISTS s x
-            :0
-            > SESSION.HOOK CREATED NONE
-            +OK
-            > SESSION.HOOK EXPIRED {function}
-            +OK
-            > SESSION.OPEN ID s
-            "s"
-            > SESSION.CLOSE s
-            :1
-            > EXISTS s x
-            :0
-            > SESSION.HOOK EXPIRED NONE
-            +OK
+            ! SESSION.HOOK EXPIRED {function}
+            ! SESSION.OPEN ID s
+            SESSION.CLOSE s => :1
+            EXISTS s x => :0
             "#
         ));
     }
@@ -336,53 +277,10 @@ fn hooks_that_remove_or_replace_the_session() {
             while connection.run("TYPE s").to_string() == "+session" {}
             connection.run("DEL s");
         }
-        must(&mut connection, "SESSION.HOOK EXPIRED NONE");
-        must(&mut connection, "FLUSHALL");
+        must_all(&mut connection, "SESSION.HOOK EXPIRED NONE; FLUSHALL");
         assert_eq!(connection.run("SESSION.RETRY 99999999999999").to_string(), "[]", "{function}");
         must(&mut connection, "SESSION.OPEN ID s");
         assert_eq!(info(&mut connection, "s", "last_id").integer(), 0);
-    }
-}
-
-/// OPEN does not answer with the name of a session that is not there.
-#[test]
-fn open_fails_when_its_hook_takes_the_session_away() {
-    for function in ["deletes", "sets", "swaps", "flushes"] {
-        let Some(session) = start_with_library() else { return };
-        session.check(&format!(
-            r#"
-            > SESSION.HOOK CREATED {function}
-            +OK
-            > SET before 0
-            +OK
-            > SELECT 1
-            +OK
-            > SET before 1
-            +OK
-            > SELECT 0
-            +OK
-            > SESSION.OPEN ID s
-            -ERR the function that was called for the session has removed, replaced or moved it: set another one with SESSION.HOOK
-            > KEYS *
-            ["before"]
-            > GET before
-            "0"
-            > SESSION.LIST
-            ["0", []]
-            > SELECT 1
-            +OK
-            > KEYS *
-            ["before"]
-            > GET before
-            "1"
-            > SELECT 0
-            +OK
-            > SESSION.HOOK CREATED NONE
-            +OK
-            > SESSION.OPEN ID s
-            "s"
-            "#
-        ));
     }
 }
 
@@ -401,38 +299,17 @@ redis.register_function('wreck', function(keys, args)
   c('swapdb', '0', '1') c('set', 'swapped', 'v') c('flushall') c('hset', 'hash', 'f', '9') c('swapdb', '0', '2')
   error('wrecked')
 end)";
-    const STATE: &[&str] = &[
-        "DEBUG DIGEST",
-        "DBSIZE",
-        "PTTL string",
-        "CELL.HISTORY cell",
-        "RUN.EVENTS run",
-        "REG.GET register",
-        "SESSION.PENDING other",
-        "IDX.LIST",
-        "ZRANGE i 0 -1 WITHSCORES",
-        "SESSION.LIST",
-        "SESSION.HOOK",
-    ];
+    const STATE: &str = "DEBUG DIGEST; DBSIZE; PTTL string; CELL.HISTORY cell; RUN.EVENTS run; REG.GET register; \
+        SESSION.PENDING other; IDX.LIST; ZRANGE i 0 -1 WITHSCORES; SESSION.LIST; SESSION.HOOK";
     let args = &["--enable-debug-command", "yes", "--appendfsync", "always"];
-    let Some(mut own) = OwnServer::start(args) else { return };
+    let Some(own) = OwnServer::start(args) else { return };
     let mut connection = own.connect();
     assert_eq!(connection.run_args(&["FUNCTION", "LOAD", WRECKS]).text(), "wrecks");
-    for line in [
-        "SET string s",
-        "HSET hash f 1",
-        "RPUSH list a",
-        "SADD set a 1",
-        "ZADD zset 1 m 2 n",
-        "XADD stream 1-1 f v",
-        "CELL.SET cell v",
-        "RUN.APPEND run k t d",
-        "REG.PUT register 1 v",
-        "SESSION.OPEN ID other TTL 3600000",
-        "SESSION.PUSH other first",
-        "IDX.CREATE i PREFIX 1 hash FIELD f",
-        "SESSION.HOOK CREATED wreck",
-    ] {
+    for line in "SET string s; HSET hash f 1; RPUSH list a; SADD set a 1; ZADD zset 1 m 2 n; XADD stream 1-1 f v; \
+         CELL.SET cell v; RUN.APPEND run k t d; REG.PUT register 1 v; SESSION.OPEN ID other TTL 3600000; \
+         SESSION.PUSH other first; IDX.CREATE i PREFIX 1 hash FIELD f; SESSION.HOOK CREATED wreck"
+        .split("; ")
+    {
         must(&mut connection, line);
     }
     let (mut attached, mut listener) = (own.connect(), own.connect());
@@ -443,7 +320,7 @@ end)";
     assert_eq!(attached.read().to_string(), "push[\"session\", \"other\", :1, \"first\"]");
     must(&mut connection, "CONFIG SET notify-keyspace-events EA");
     must(&mut listener, "PSUBSCRIBE __key*");
-    let state = |connection: &mut Connection| connection.pipeline(STATE);
+    let state = |connection: &mut Connection| connection.pipeline(&STATE.split("; ").collect::<Vec<_>>());
     let before = state(&mut connection);
     for open in ["SESSION.OPEN ID s", "EVAL \"return redis.call('session.open', 'id', 's')\" 0"] {
         let reply = connection.run(open).to_string();
@@ -456,26 +333,21 @@ end)";
     let event = listener.read().to_string();
     assert!(event.contains("session.push"), "{event}");
     let before = state(&mut connection);
-    let mut killer = own.killer();
-    killer.kill_and_start();
-    assert_eq!(state(&mut killer.own().connect()), before);
+    own.kill_and_start();
+    assert_eq!(state(&mut own.connect()), before);
 }
 
 /// For all others it is absent; the function can still read what it had.
 #[test]
 fn the_hook_sees_the_session_that_ends() {
-    let Some(session) = start_with_library() else { return };
-    session.check(
+    check(
         r#"
-        > SESSION.HOOK EXPIRED self
-        +OK
-        > SESSION.OPEN ID s TTL 20
-        "s"
+        ! SESSION.HOOK EXPIRED self
+        ! SESSION.OPEN ID s TTL 20
         # eventually
         > EXISTS seen
         :1
-        > GET seen
-        "1session1"
+        GET seen => "1session1"
         "#,
     );
 }
@@ -483,30 +355,22 @@ fn the_hook_sees_the_session_that_ends() {
 /// One that has expired and was not removed yet is opened anew: the hook of the old one runs all the same.
 #[test]
 fn an_expired_session_that_is_opened_again_had_its_hook() {
-    let Some(session) = start_with_library() else { return };
-    session.check(
+    check(
         r#"
-        > SESSION.HOOK EXPIRED note
-        +OK
-        > DEBUG SET-ACTIVE-EXPIRE 0
-        +OK
-        > SESSION.OPEN ID s TTL 5 CAP 1 old 1
-        "s"
-        > SESSION.OPEN ID t TTL 5 CAP 1 old 2
-        "t"
+        ! SESSION.HOOK EXPIRED note
+        ! DEBUG SET-ACTIVE-EXPIRE 0
+        ! SESSION.OPEN ID s TTL 5 CAP 1 old 1
+        ! SESSION.OPEN ID t TTL 5 CAP 1 old 2
         # eventually
         > EXISTS s t
         :0
-        > TYPE s
-        +none
+        TYPE s => +none
         > SESSION.PUSH s x
         ~-NOSESSION *
-        > SESSION.OPEN ID s
-        "s"
+        ! SESSION.OPEN ID s
         > SESSION.INFO s
         ["sid", "s", "created_at", :1.., "ttl_ms", :90000, "low", :0, "replies", :0, "reply_bytes", :0, "pending", :0, "last_id", :0, "attached", :0, "capabilities", []]
-        > DEBUG SET-ACTIVE-EXPIRE 1
-        +OK
+        ! DEBUG SET-ACTIVE-EXPIRE 1
         # eventually
         > STRLEN log
         :16
@@ -517,46 +381,31 @@ fn an_expired_session_that_is_opened_again_had_its_hook() {
 /// What the hook of the expired one leaves under its name is in the way of the new one, and the server lives.
 #[test]
 fn an_expired_session_whose_hook_takes_its_name_is_not_opened_again() {
-    let Some(session) = start_with_library() else { return };
-    session.check(
+    check(
         r#"
-        > SESSION.HOOK EXPIRED sets
-        +OK
-        > DEBUG SET-ACTIVE-EXPIRE 0
-        +OK
-        > SESSION.OPEN ID s TTL 5
-        "s"
+        ! SESSION.HOOK EXPIRED sets
+        ! DEBUG SET-ACTIVE-EXPIRE 0
+        ! SESSION.OPEN ID s TTL 5
         # eventually
         > EXISTS s
         :0
-        > SESSION.OPEN ID s
-        ~-WRONGTYPE *
-        > GET s
-        "a string"
+        SESSION.OPEN ID s => ~-WRONGTYPE *
+        GET s => "a string"
         // Both databases have an expired one, and the function swaps them.
-        > DEL s
-        :1
-        > SESSION.HOOK EXPIRED swaps
-        +OK
-        > SESSION.OPEN ID s TTL 5
-        "s"
-        > SELECT 1
-        +OK
-        > SESSION.OPEN ID s TTL 5
-        "s"
+        ! DEL s
+        ! SESSION.HOOK EXPIRED swaps
+        ! SESSION.OPEN ID s TTL 5
+        ! SELECT 1
+        ! SESSION.OPEN ID s TTL 5
         # eventually
         > EXISTS s
         :0
-        > SESSION.OPEN ID s
-        "s"
-        > DEBUG SET-ACTIVE-EXPIRE 1
-        +OK
+        ! SESSION.OPEN ID s
+        ! DEBUG SET-ACTIVE-EXPIRE 1
         > SESSION.ALIVE s
         :1
-        > SELECT 0
-        +OK
-        > DBSIZE
-        :0
+        ! SELECT 0
+        DBSIZE => :0
         "#,
     );
 }
@@ -579,13 +428,10 @@ fn an_expired_session_gives_way_to_another_value() {
         ("EVAL \"return redis.call('hset', KEYS[1], 'a', 'b')\" 1 s", "hash"),
     ];
     for (write, kind) in writes {
-        must(&mut connection, "DEL log s");
-        must(&mut connection, "DEBUG SET-ACTIVE-EXPIRE 0");
-        must(&mut connection, "SESSION.OPEN ID s TTL 2");
+        must_all(&mut connection, "DEL log s; DEBUG SET-ACTIVE-EXPIRE 0; SESSION.OPEN ID s TTL 2");
         while connection.run("EXISTS s").integer() == 1 {}
         must(&mut connection, write);
-        must(&mut connection, "DEBUG SET-ACTIVE-EXPIRE 1");
-        must(&mut connection, "DEBUG RELOAD");
+        must_all(&mut connection, "DEBUG SET-ACTIVE-EXPIRE 1; DEBUG RELOAD");
         assert_eq!(connection.run("TYPE s").to_string(), format!("+{kind}"), "{write}");
         assert!(connection.run("GET log").is_nil(), "{write}: it was overwritten, and had its hook");
     }
@@ -597,46 +443,15 @@ fn what_meets_an_expired_session_leaves_it_to_its_hook() {
     let Some(session) = start_with_library() else { return };
     let mut connection = session.connect();
     must(&mut connection, "SESSION.HOOK EXPIRED note");
-    let meetings = [
-        "DEL s",
-        "UNLINK s",
-        "GET s",
-        "TYPE s",
-        "SESSION.CLOSE s",
-        "SESSION.ALIVE s",
-        "SESSION.INFO s",
-        "SESSION.PUSH s x",
-        "SESSION.PENDING s",
-        "SESSION.CALL s 1 LOW 1 INCR n",
-        "SESSION.CALL other 1 LOW 1 DEL s",
-        "EXPIRE s 100",
-        "PERSIST s",
-        "RENAME s t",
-        "COPY s t",
-        "MOVE s 1",
-        "DUMP s",
-        "SCAN 0 COUNT 1000",
-        "KEYS *",
-        "RANDOMKEY",
-        "DBSIZE",
-        "OBJECT ENCODING s",
-        "HGET s a",
-        "MEMORY USAGE s",
-        "GETEX s EX 5",
-        "HDEL s a",
-        "HEXPIRE s 5 FIELDS 1 a",
-        "SREM s a",
-        "ZREM s a",
-        "ZADD s XX 1 a",
-        "SESSION.RETRY 99999999999999",
-        "EVAL \"return redis.call('del', 's')\" 0",
-        "SAVE",
-    ];
-    for meeting in meetings {
+    let meetings = "DEL s; UNLINK s; GET s; TYPE s; SESSION.CLOSE s; SESSION.ALIVE s; SESSION.INFO s; SESSION.PUSH s x; \
+         SESSION.PENDING s; SESSION.CALL s 1 LOW 1 INCR n; SESSION.CALL other 1 LOW 1 DEL s; EXPIRE s 100; \
+         PERSIST s; RENAME s t; COPY s t; MOVE s 1; DUMP s; SCAN 0 COUNT 1000; KEYS *; RANDOMKEY; DBSIZE; \
+         OBJECT ENCODING s; HGET s a; MEMORY USAGE s; GETEX s EX 5; HDEL s a; HEXPIRE s 5 FIELDS 1 a; SREM s a; \
+         ZREM s a; ZADD s XX 1 a; SESSION.RETRY 99999999999999; EVAL \"return redis.call('del', 's')\" 0; SAVE";
+    for meeting in meetings.split("; ") {
         must(&mut connection, "DEL log n other");
         must(&mut connection, "SESSION.OPEN ID other");
-        must(&mut connection, "DEBUG SET-ACTIVE-EXPIRE 0");
-        must(&mut connection, "SESSION.OPEN ID s TTL 2 CAP 1 a b");
+        must_all(&mut connection, "DEBUG SET-ACTIVE-EXPIRE 0; SESSION.OPEN ID s TTL 2 CAP 1 a b");
         while connection.run("EXISTS s").integer() == 1 {}
         connection.run(meeting);
         must(&mut connection, "DEBUG SET-ACTIVE-EXPIRE 1");
@@ -651,26 +466,22 @@ fn what_meets_an_expired_session_leaves_it_to_its_hook() {
 
 #[test]
 fn hooks_survive_a_restart() {
-    let Some(mut own) = OwnServer::start(&["--appendonly", "yes", "--appendfsync", "always"]) else { return };
-    let mut killer = own.killer();
-    let mut connection = killer.own().connect();
+    let Some(own) = OwnServer::start(&["--appendonly", "yes", "--appendfsync", "always"]) else { return };
+    let mut connection = own.connect();
     load(&mut connection);
-    must(&mut connection, "SESSION.HOOK CREATED note");
-    must(&mut connection, "SESSION.HOOK EXPIRED note");
-    must(&mut connection, "SESSION.OPEN ID a CAP 1 x y");
+    must_all(&mut connection, "SESSION.HOOK CREATED note; SESSION.HOOK EXPIRED note; SESSION.OPEN ID a CAP 1 x y");
     for save in [false, true] {
         if save {
             must(&mut connection, "SAVE");
         }
-        killer.kill_and_start();
-        connection = killer.own().connect();
+        own.kill_and_start();
+        connection = own.connect();
         assert_eq!(connection.run("SESSION.HOOK").to_string(), "[\"created\", \"note\", \"expired\", \"note\"]");
         assert_eq!(connection.run("GET log").text(), "a(x y)");
     }
-    must(&mut connection, "SESSION.CLOSE a");
-    must(&mut connection, "SESSION.HOOK CREATED NONE");
-    killer.kill_and_start();
-    connection = killer.own().connect();
+    must_all(&mut connection, "SESSION.CLOSE a; SESSION.HOOK CREATED NONE");
+    own.kill_and_start();
+    connection = own.connect();
     assert_eq!(connection.run("SESSION.HOOK").to_string(), "[\"created\", (nil), \"expired\", \"note\"]");
     assert_eq!(connection.run("GET log").text(), "a(x y)a(x y)");
     assert_eq!(connection.run("EXISTS a").integer(), 0);
@@ -678,17 +489,12 @@ fn hooks_survive_a_restart() {
 
 #[test]
 fn flushing_keeps_the_hooks() {
-    let Some(session) = start_with_library() else { return };
-    session.check(
+    check(
         r#"
-        > SESSION.HOOK CREATED greet
-        +OK
-        > FLUSHALL
-        +OK
-        > SESSION.OPEN ID s
-        "s"
-        > SESSION.PENDING s
-        [[:1, "welcome", *]]
+        ! SESSION.HOOK CREATED greet
+        ! FLUSHALL
+        ! SESSION.OPEN ID s
+        SESSION.PENDING s => [[:1, "welcome", *]]
         "#,
     );
 }

@@ -1,6 +1,5 @@
 //! What holds for every history of a session: the invariants of the design, each for random histories.
 
-use crate::own_server::OwnServer;
 use crate::retry::next_ms;
 use crate::{info, must, start};
 use std::collections::{BTreeMap, BTreeSet};
@@ -165,47 +164,4 @@ fn histories_agree_with_a_model() {
         }
     }
     compare(&mut connection, &models, effects);
-}
-
-/// Snapshot fidelity: what is restored is what there was, of snapshots and of the journal behind them.
-#[test]
-fn a_restored_snapshot_is_the_state() {
-    let Some(mut own) = OwnServer::start(&["--appendonly", "yes", "--appendfsync", "always"]) else { return };
-    let (mut killer, mut random) = (own.killer(), Random::from_env());
-    let (mut models, mut effects) = (BTreeMap::new(), 0);
-    let mut connection = killer.own().connect();
-    must(&mut connection, "SET n 0");
-    for round in 0..8 {
-        for _ in 0..400 {
-            step(&mut connection, &mut random, &mut models, &mut effects);
-        }
-        match round % 3 {
-            0 => drop(must(&mut connection, "SAVE")),
-            1 => {}
-            _ => {
-                connection.run("BGSAVE");
-                for _ in 0..100 {
-                    step(&mut connection, &mut random, &mut models, &mut effects);
-                }
-            }
-        }
-        killer.kill_and_start();
-        connection = killer.own().connect();
-        compare(&mut connection, &models, effects);
-    }
-}
-
-/// The example of the design: [1, 2, 3, 5, 7], acknowledged to 5, leaves [7]. (Ids have no gaps here, so 4 and 6 are there too.)
-#[test]
-fn an_acknowledgement_leaves_what_is_above_it() {
-    let Some(session) = start() else { return };
-    let mut connection = session.connect();
-    must(&mut connection, "SESSION.OPEN ID s");
-    for number in 1..=7 {
-        must(&mut connection, &format!("SESSION.PUSH s p{number}"));
-    }
-    assert_eq!(connection.run("SESSION.ACK s 6").integer(), 6);
-    let pending = connection.run("SESSION.PENDING s");
-    assert_eq!(pending.items().len(), 1);
-    assert_eq!(pending.items()[0].items()[0].integer(), 7);
 }

@@ -1,46 +1,25 @@
 //! Sessions as keys: TYPE, SCAN, what is refused, notifications, COMMAND.
 
-use crate::{check, must, start};
+use crate::{check, must, must_all, start};
 use wire::check_events;
 
 #[test]
 fn a_session_is_a_key_of_its_own_type() {
     check(
         r#"
-        > SESSION.OPEN ID s
-        "s"
-        > TYPE s
-        +session
-        > OBJECT ENCODING s
-        "session"
-        > OBJECT REFCOUNT s
-        :1
-        > MEMORY USAGE s
-        :50..400
-        > SCAN 0 TYPE session COUNT 1000
-        ["0", ["s"]]
-        > KEYS *
-        ["s"]
-        > DBSIZE
-        :1
-        > TOUCH s
-        :1
-        > GET s
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > INCR s
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > HSET s a b
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > CELL.SET s v
-        ~-WRONGTYPE * wrong kind of value: the key's type is *
-        > SET s x
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > SESSION.LIST
-        ["0", ["s"]]
-        > DEL s
-        :1
-        > SESSION.LIST
-        ["0", []]
+        ! SESSION.OPEN ID s
+        TYPE s => +session
+        OBJECT ENCODING s => "session"
+        OBJECT REFCOUNT s => :1
+        MEMORY USAGE s => :50..400
+        SCAN 0 TYPE session COUNT 1000 => ["0", ["s"]]
+        KEYS * => ["s"]
+        DBSIZE => :1
+        TOUCH s => :1
+        SET s x => -WRONGTYPE Operation against a key holding the wrong kind of value
+        SESSION.LIST => ["0", ["s"]]
+        ! DEL s
+        SESSION.LIST => ["0", []]
         "#,
     );
 }
@@ -50,31 +29,13 @@ fn a_session_is_a_key_of_its_own_type() {
 fn what_would_give_it_another_name_or_life_is_refused() {
     let Some(session) = start() else { return };
     let mut connection = session.connect();
-    must(&mut connection, "SESSION.OPEN ID s TTL 60000");
-    must(&mut connection, "SESSION.CALL s 1 LOW 1 SET k v");
+    must_all(&mut connection, "SESSION.OPEN ID s TTL 60000; SESSION.CALL s 1 LOW 1 SET k v");
     let dump = must(&mut connection, "DUMP k").bytes().to_vec();
-    let state = |connection: &mut wire::Connection| connection.run("SESSION.INFO s").to_string();
-    let before = state(&mut connection);
-    for line in [
-        "RENAME s t",
-        "RENAME s s",
-        "RENAMENX s t",
-        "COPY s t",
-        "COPY s t DB 1 REPLACE",
-        "MOVE s 1",
-        "EXPIRE s 100",
-        "EXPIRE s -1",
-        "EXPIRE s 0",
-        "EXPIRE s 100 NX",
-        "EXPIRE s 100 XX",
-        "EXPIRE s 100 GT",
-        "EXPIRE s 100000 LT",
-        "PEXPIRE s 100",
-        "EXPIREAT s 1",
-        "PEXPIREAT s 1",
-        "PEXPIREAT s 99999999999999",
-        "PERSIST s",
-    ] {
+    for line in "RENAME s t; RENAME s s; RENAMENX s t; COPY s t; COPY s t DB 1 REPLACE; MOVE s 1; EXPIRE s 100; \
+         EXPIRE s -1; EXPIRE s 0; EXPIRE s 100 NX; EXPIRE s 100 XX; EXPIRE s 100 GT; EXPIRE s 100000 LT; \
+         PEXPIRE s 100; EXPIREAT s 1; PEXPIREAT s 1; PEXPIREAT s 99999999999999; PERSIST s"
+        .split("; ")
+    {
         let reply = connection.run(line).to_string();
         assert!(reply.starts_with("-ERR"), "{line}: {reply}");
         let via = connection.run(&format!("SESSION.CALL s 2 LOW 1 {line}")).to_string();
@@ -82,19 +43,15 @@ fn what_would_give_it_another_name_or_life_is_refused() {
         let again = connection.run(&format!("SESSION.CALL s 2 LOW 1 {line}")).to_string();
         assert_eq!(again, reply, "{line}");
         // The reply is kept; the next line has an id of its own.
-        must(&mut connection, "SESSION.CLOSE s");
-        must(&mut connection, "SESSION.OPEN ID s TTL 60000");
-        must(&mut connection, "SESSION.CALL s 1 LOW 1 SET k v");
+        must_all(&mut connection, "SESSION.CLOSE s; SESSION.OPEN ID s TTL 60000; SESSION.CALL s 1 LOW 1 SET k v");
     }
     for line in ["GETEX s EX 100", "GETEX s PERSIST", "GETDEL s"] {
         let reply = connection.run(line).to_string();
         assert!(reply.starts_with("-WRONGTYPE"), "{line}: {reply}");
     }
-    let _ = before;
-    let after = state(&mut connection);
+    let before = connection.run("SESSION.INFO s");
     assert_eq!(connection.run_with("RESTORE s 0", &[&dump]).to_string(), "-BUSYKEY Target key name already exists.");
-    assert_eq!(state(&mut connection), after);
-    assert_eq!(connection.run("TYPE s").to_string(), "+session");
+    assert_eq!(connection.run("SESSION.INFO s"), before);
     assert_eq!(connection.run("EXISTS t").integer(), 0);
     // As in Redis nothing happens to what is not there.
     for (line, expected) in [("EXPIRE nosuch 1", ":0"), ("PERSIST nosuch", ":0"), ("MOVE nosuch 1", ":0")] {
@@ -130,14 +87,12 @@ fn a_change_is_notified_and_nothing_else_is() {
 
 #[test]
 fn expiry_is_notified() {
-    let Some(session) = start() else { return };
-    session.check(
+    check(
         r#"
         # config notify-keyspace-events Ex
         2> SUBSCRIBE __keyevent@0__:expired
         ["subscribe", "__keyevent@0__:expired", :1]
-        > SESSION.OPEN ID s TTL 30
-        "s"
+        ! SESSION.OPEN ID s TTL 30
         2< ["message", "__keyevent@0__:expired", "s"]
         "#,
     );
@@ -148,36 +103,14 @@ fn expiry_is_notified() {
 fn keys_are_found() {
     check(
         r#"
-        > COMMAND GETKEYS SESSION.CALL s 1 LOW 1 HSET h a b
-        ["s", "h"]
-        > COMMAND GETKEYS SESSION.CALL s 1 LOW 1 MSET a 1 b 2
-        ["s", "a", "b"]
-        > COMMAND GETKEYS SESSION.CALL s 1 LOW 1 EVAL x 2 k1 k2 arg
-        ["s", "k1", "k2"]
-        > COMMAND GETKEYS SESSION.CALL s 1 LOW 1 PING
-        ["s"]
-        > COMMAND GETKEYS SESSION.OPEN TTL 5 ID x
-        ["x"]
-        > COMMAND GETKEYS SESSION.PUSH s x
-        ["s"]
-        > COMMAND GETKEYS SESSION.PENDING s BLOCK 0
-        ["s"]
-        > COMMAND GETKEYS SESSION.RETRY 5
-        -ERR The command has no key arguments
-        > COMMAND COUNT
-        :100..
+        COMMAND GETKEYS SESSION.CALL s 1 LOW 1 HSET h a b => ["s", "h"]
+        COMMAND GETKEYS SESSION.CALL s 1 LOW 1 MSET a 1 b 2 => ["s", "a", "b"]
+        COMMAND GETKEYS SESSION.CALL s 1 LOW 1 EVAL x 2 k1 k2 arg => ["s", "k1", "k2"]
+        COMMAND GETKEYS SESSION.CALL s 1 LOW 1 PING => ["s"]
+        COMMAND GETKEYS SESSION.OPEN TTL 5 ID x => ["x"]
+        COMMAND GETKEYS SESSION.PUSH s x => ["s"]
+        COMMAND GETKEYS SESSION.PENDING s BLOCK 0 => ["s"]
+        COMMAND GETKEYS SESSION.RETRY 5 => -ERR The command has no key arguments
         "#,
     );
-    let Some(session) = start() else { return };
-    let mut connection = session.connect();
-    for name in [
-        "ack", "alive", "attach", "call", "close", "detach", "hasretry", "hook", "info", "list", "open", "pending",
-        "push", "retry",
-    ] {
-        let docs = connection.run(&format!("COMMAND DOCS session.{name}"));
-        assert_eq!(docs.items()[0].text(), format!("session.{name}"));
-        assert!(docs.items()[1].to_string().contains("\"summary\""), "{docs}");
-        let row = connection.run(&format!("COMMAND INFO session.{name}"));
-        assert_eq!(row.items()[0].items()[0].text(), format!("session.{name}"));
-    }
 }

@@ -1,57 +1,42 @@
 //! How much a session may keep, and what happens when memory or the journal has no room.
 
-use crate::{check, info, must, start};
-use wire::Connection;
+use crate::{check, info, must, must_all, start};
+use wire::{Connection, in_full};
 
 /// Kept replies up to the limit; one may pass it, and then LOW has to move.
 #[test]
 fn kept_replies_have_a_limit() {
     let Some(session) = start() else { return };
     let mut connection = session.connect();
-    session.check(
+    session.check(&in_full(
         r#"
         # config session-cache-max-bytes 1000
-        > SET big 0
-        +OK
+        ! SET big 0
         > SETRANGE big 1999 x
         :2000
-        > SESSION.OPEN ID s
-        "s"
-        > SESSION.CALL s 1 LOW 1 INCR n
-        :1
+        ! SESSION.OPEN ID s
+        SESSION.CALL s 1 LOW 1 INCR n => :1
         // Passes the limit.
-        > SESSION.CALL s 2 LOW 1 GET big
-        *
+        SESSION.CALL s 2 LOW 1 GET big => *
         > SESSION.INFO s
         ["sid", "s", "created_at", :1.., "ttl_ms", :90000, "low", :1, "replies", :2, "reply_bytes", :2000.., ...]
-        > SESSION.CALL s 3 LOW 1 INCR n
-        ~-ERR *
-        > GET n
-        "1"
+        SESSION.CALL s 3 LOW 1 INCR n => ~-ERR *
+        GET n => "1"
         // Retries work, and leave what is there.
-        > SESSION.CALL s 1 LOW 1 INCR n
-        :1
-        > SESSION.CALL s 2 LOW 1 GET big
-        *
-        > SESSION.CALL s 3 LOW 2 INCR n
-        ~-ERR *
+        SESSION.CALL s 1 LOW 1 INCR n => :1
+        SESSION.CALL s 2 LOW 1 GET big => *
+        SESSION.CALL s 3 LOW 2 INCR n => ~-ERR *
         // The id stayed free, and with LOW there is room.
-        > SESSION.CALL s 3 LOW 3 INCR n
-        :2
-        > SESSION.CALL s 3 LOW 3 INCR n
-        :2
-        > SESSION.CALL s 2 LOW 1 GET big
-        ~-EVICTED *
+        SESSION.CALL s 3 LOW 3 INCR n => :2
+        SESSION.CALL s 3 LOW 3 INCR n => :2
+        SESSION.CALL s 2 LOW 1 GET big => ~-EVICTED *
         > SESSION.INFO s
         ["sid", "s", "created_at", :1.., "ttl_ms", :90000, "low", :3, "replies", :1, ...]
-        > SESSION.OPEN ID other
-        "other"
-        > SESSION.CALL other 1 LOW 1 GET big
-        *
-        > SESSION.CALL other 2 LOW 2 GET big
-        *
+        ! SESSION.OPEN ID other
+        ! SESSION.CALL other 1 LOW 1 GET big
+        ! SESSION.CALL other 2 LOW 2 GET big
         "#,
-    );
+    ));
     // The sum is that of what is kept.
     must(&mut connection, "SESSION.OPEN ID t");
     for id in 1..200 {
@@ -66,42 +51,31 @@ fn kept_replies_have_a_limit() {
 /// Without memory a call is refused and its id stays free; only commands that take away run.
 #[test]
 fn without_memory_a_call_leaves_no_trace() {
-    let Some(session) = start() else { return };
-    let mut connection = session.connect();
-    must(&mut connection, "SESSION.OPEN ID s");
-    must(&mut connection, "SESSION.CALL s 1 LOW 1 SET k v");
-    must(&mut connection, "RPUSH l a b");
-    must(&mut connection, "CONFIG SET maxmemory 1");
-    let replies: Vec<String> = [
-        "SESSION.CALL s 2 LOW 1 SET k w",
-        "SESSION.CALL s 1 LOW 1 SET k v",
-        "SESSION.OPEN ID t",
-        "SESSION.PUSH s x",
-        "SESSION.ALIVE s",
-        "SESSION.CALL s 3 LOW 1 EVAL \"return redis.call('set', KEYS[1], 'x')\" 1 k",
-        "SESSION.CALL s 4 LOW 1 GET k",
-        "SESSION.CALL s 5 LOW 1 LPOP l",
-    ]
-    .iter()
-    .map(|line| connection.run(line).to_string())
-    .collect();
-    must(&mut connection, "CONFIG SET maxmemory 0");
-    assert!(replies[0].starts_with("-OOM"), "{replies:?}");
-    assert!(replies[2].starts_with("-OOM"), "{replies:?}");
-    assert!(replies[3].starts_with("-OOM"), "{replies:?}");
-    assert_eq!(replies[4], ":1");
-    assert!(replies[5].starts_with("-OOM"), "{replies:?}");
-    // A retry needs nothing.
-    assert_eq!(replies[1], "+OK");
-    assert_eq!(connection.run("GET k").text(), "v");
-    assert_eq!(connection.run("SESSION.CALL s 2 LOW 1 SET k w").to_string(), "+OK");
-    let again = connection.run("SESSION.CALL s 3 LOW 1 EVAL \"return redis.call('set', KEYS[1], 'x')\" 1 k");
-    assert_eq!(again.to_string(), "+OK");
-    // A reply is kept, so a read needs memory too.
-    assert!(replies[6].starts_with("-OOM"), "{replies:?}");
-    assert_eq!(connection.run("SESSION.CALL s 4 LOW 1 GET k").text(), "x");
-    assert_eq!(replies[7], "\"a\"");
-    assert_eq!(connection.run("SESSION.CALL s 5 LOW 1 LPOP l").text(), "a", "it has run once");
+    check(
+        r#"
+        ! SESSION.OPEN ID s
+        ! SESSION.CALL s 1 LOW 1 SET k v
+        ! RPUSH l a b
+        # config maxmemory 1
+        SESSION.CALL s 2 LOW 1 SET k w => ~-OOM *
+        // A retry needs nothing.
+        SESSION.CALL s 1 LOW 1 SET k v => +OK
+        SESSION.OPEN ID t => ~-OOM *
+        SESSION.PUSH s x => ~-OOM *
+        SESSION.ALIVE s => :1
+        SESSION.CALL s 3 LOW 1 EVAL "return redis.call('set', KEYS[1], 'x')" 1 k => ~-OOM *
+        // A reply is kept, so a read needs memory too.
+        SESSION.CALL s 4 LOW 1 GET k => ~-OOM *
+        SESSION.CALL s 5 LOW 1 LPOP l => "a"
+        ! CONFIG SET maxmemory 0
+        GET k => "v"
+        SESSION.CALL s 2 LOW 1 SET k w => +OK
+        SESSION.CALL s 3 LOW 1 EVAL "return redis.call('set', KEYS[1], 'x')" 1 k => +OK
+        SESSION.CALL s 4 LOW 1 GET k => "x"
+        // It has run once.
+        SESSION.CALL s 5 LOW 1 LPOP l => "a"
+        "#,
+    );
 }
 
 /// A script that has begun and finds no memory for its first write was refused, as if it had not begun.
@@ -110,8 +84,7 @@ fn a_script_that_meets_the_memory_limit_before_its_first_write_leaves_no_trace()
     const MIB: u64 = 1 << 20;
     let Some(session) = start() else { return };
     let mut connection = session.connect();
-    must(&mut connection, "SESSION.OPEN ID s");
-    must(&mut connection, "SET old x PX 1");
+    must_all(&mut connection, "SESSION.OPEN ID s; SET old x PX 1");
     assert_eq!(connection.run_with("SET big", &[&[b'x'; 20 << 20]]).to_string(), "+OK");
     // What it reads takes memory as long as it runs.
     let script = |id: u8, end: &str| {
@@ -150,8 +123,7 @@ fn sessions_are_not_evicted() {
     for _ in 0..200 {
         connection.run("SET other x");
     }
-    must(&mut connection, "CONFIG SET maxmemory 0");
-    must(&mut connection, "CONFIG SET maxmemory-policy noeviction");
+    must_all(&mut connection, "CONFIG SET maxmemory 0; CONFIG SET maxmemory-policy noeviction");
     for number in 0..500 {
         assert_eq!(connection.run(&format!("SESSION.ALIVE s{number}")).integer(), 1);
     }
@@ -162,16 +134,13 @@ fn sessions_are_not_evicted() {
 fn a_pause_of_writes_holds_calls_back() {
     check(
         r#"
-        > SESSION.OPEN ID s
-        "s"
-        2> CLIENT PAUSE 100000 WRITE
-        +OK
+        ! SESSION.OPEN ID s
+        2! CLIENT PAUSE 100000 WRITE
         > SESSION.CALL s 1 LOW 1 INCR n
         # until blocked_clients:1
         2> SESSION.INFO s
         ["sid", "s", "created_at", :1.., "ttl_ms", :90000, "low", :0, "replies", :0, ...]
-        2> CLIENT UNPAUSE
-        +OK
+        2! CLIENT UNPAUSE
         1< :1
         > SESSION.CALL s 1 LOW 1 INCR n
         :1
@@ -196,9 +165,24 @@ fn large_requests_and_replies() {
     assert_eq!(connection.run("SESSION.PENDING s").items()[0].items()[1].bytes().len(), big.len());
     assert_eq!(connection.run("SESSION.RETRY 99999999999999").items()[0].items()[2].bytes().len(), big.len());
     let mut attached = session.connect();
-    must(&mut attached, "HELLO 3");
-    must(&mut attached, "SESSION.ATTACH s");
+    must_all(&mut attached, "HELLO 3; SESSION.ATTACH s");
     let wire::Reply::Push(parts) = attached.read() else { panic!("not a push frame") };
     assert_eq!(parts[3].bytes().len(), big.len());
     must(&mut connection, "SESSION.CLOSE s");
+}
+
+/// The room for replies grows by doubling, so sixteen short ones fill it.
+#[test]
+fn a_session_takes_a_few_hundred_bytes_and_a_short_reply_less_than_a_hundred() {
+    let Some(session) = start() else { return };
+    let mut connection = session.connect();
+    let sid = "session:0123456789abcdef0123456789abcdef";
+    connection.run(&format!("SESSION.OPEN ID {sid}"));
+    let empty = connection.run(&format!("MEMORY USAGE {sid}")).integer();
+    assert!((1..400).contains(&empty), "{empty}");
+    for id in 1..=16 {
+        connection.run(&format!("SESSION.CALL {sid} {id} LOW 1 INCR n"));
+    }
+    let full = connection.run(&format!("MEMORY USAGE {sid}")).integer();
+    assert!(full - empty < 16 * 100, "{empty} {full}");
 }

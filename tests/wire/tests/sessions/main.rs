@@ -16,10 +16,7 @@ mod retry;
 mod survival;
 mod waits;
 
-#[path = "../runs/own_server.rs"]
-mod own_server;
-
-use wire::{Connection, Product, Reply, Session, skip};
+use wire::{Connection, Product, Reply, Session, in_full, skip};
 
 /// An empty server; `None`, and the test is skipped, where it is not a holdfast.
 #[track_caller]
@@ -41,8 +38,27 @@ fn start() -> Option<Session> {
 #[track_caller]
 fn check(transcript: &str) {
     if let Some(session) = start() {
-        session.check(transcript);
+        session.check(&in_full(transcript));
     }
+}
+
+/// Runs a transcript about the session `s`. Its rows `twice INCR n => :1` are calls that are sent twice, each under an id of its own: the
+/// second one is a retry, and gets the same reply.
+#[track_caller]
+fn check_calls(transcript: &str) {
+    let Some(session) = start() else { return };
+    must(&mut session.connect(), "SESSION.OPEN ID s");
+    let mut id = 0;
+    let lines = in_full(transcript);
+    let lines =
+        lines.lines().map(|line| match line.trim().strip_prefix("twice ").and_then(|row| row.split_once(" => ")) {
+            Some((command, reply)) => {
+                id += 1;
+                format!("> SESSION.CALL s {id} LOW 1 {command}\n{reply}\n").repeat(2)
+            }
+            None => line.to_owned(),
+        });
+    session.check(&lines.collect::<Vec<_>>().join("\n"));
 }
 
 /// What SESSION.INFO says under a name, in RESP2 and in RESP3.
@@ -71,4 +87,12 @@ fn must(connection: &mut Connection, line: &str) -> Reply {
     let reply = connection.run(line);
     assert!(!reply.is_error(), "{line}: {reply}");
     reply
+}
+
+/// Runs commands, divided by semicolons, that have to succeed.
+#[track_caller]
+fn must_all(connection: &mut Connection, lines: &str) {
+    for line in lines.split("; ") {
+        must(connection, line);
+    }
 }

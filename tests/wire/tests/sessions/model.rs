@@ -2,11 +2,11 @@
 //! (session, request) takes effect once, and every answer to it is the same.
 
 use crate::must;
-use crate::own_server::{OwnServer, Steady};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
+use wire::own::OwnServer;
 use wire::{Connection, Random, Reply};
 
 const ARGS: &[&str] = &["--appendonly", "yes", "--appendfsync", "always"];
@@ -48,23 +48,34 @@ fn request(client: usize, id: u64) -> Vec<String> {
 struct Client<'a> {
     number: usize,
     own: &'a OwnServer,
-    steady: Steady<'a>,
+    connection: Connection,
     random: Random,
     replies: BTreeMap<u64, Reply>,
     low: u64,
 }
 
 impl Client<'_> {
+    /// Sends a command; `None` if the server was killed before it replied. Then the client connects again.
+    fn ask(&mut self, args: &[impl AsRef<[u8]>]) -> Option<Reply> {
+        self.connection.queue(args);
+        let reply = self.connection.read_until_killed();
+        if reply != Reply::Closed {
+            return Some(reply);
+        }
+        self.connection = self.own.connect();
+        None
+    }
+
     fn send(&mut self, id: u64, protocol: &str) {
         let (sid, low) = (format!("client{}", self.number), self.low);
         let mut args: Vec<String> =
             ["SESSION.CALL", &sid, &id.to_string(), "LOW", &low.min(id).to_string()].map(str::to_owned).into();
         args.extend(request(self.number, id));
         // The version belongs to the connection, which may be new.
-        if self.steady.run(&["HELLO", protocol]).is_none() {
+        if self.ask(&["HELLO", protocol]).is_none() {
             return;
         }
-        let Some(reply) = self.steady.run(&args) else { return };
+        let Some(reply) = self.ask(&args) else { return };
         let text = reply.to_string();
         for trouble in ["-MISMATCH", "-NOSESSION", "-BUSY", "-MISCONF"] {
             assert!(!text.starts_with(trouble), "{text} for {id} of {sid}");
@@ -93,7 +104,7 @@ impl Client<'_> {
             let id = from + self.random.below((highest - from + 1) as usize) as u64;
             self.send(id, protocol);
             if self.random.one_in(40) {
-                self.steady = Steady::new(self.own);
+                self.connection = self.own.connect();
             }
         }
         self.replies
@@ -102,33 +113,25 @@ impl Client<'_> {
 
 #[test]
 fn each_request_takes_effect_once_whatever_happens() {
-    let Some(mut own) = OwnServer::start(ARGS) else { return };
-    let (mut killer, mut random) = (own.killer(), Random::from_env());
+    let Some(own) = OwnServer::start(ARGS) else { return };
+    let mut random = Random::from_env();
     let kills = std::env::var("HOLDFAST_TEST_ROUNDS").map_or(4, |rounds| rounds.parse().expect("a number"));
-    let own = killer.own();
     let mut connection = own.connect();
     for number in 0..CLIENTS {
         must(&mut connection, &format!("SESSION.OPEN ID client{number} TTL 600000"));
     }
-    let seeds: Vec<u64> = (0..CLIENTS).map(|_| random.next_u64()).collect();
     let living = AtomicUsize::new(CLIENTS);
     let replies: Vec<BTreeMap<u64, Reply>> = thread::scope(|scope| {
-        let clients: Vec<_> = seeds
-            .into_iter()
-            .enumerate()
-            .map(|(number, seed)| {
-                let living = &living;
-                scope.spawn(move || {
-                    let steady = Steady::new(own);
-                    let client =
-                        Client { number, own, steady, random: Random::new(seed), replies: BTreeMap::new(), low: 1 };
-                    let leaves = Leaves(living);
-                    let replies = client.live(if number % 2 == 0 { "2" } else { "3" });
-                    drop(leaves);
-                    replies
-                })
+        let (own, living) = (&own, &living);
+        let live = |number| {
+            let (connection, random) = (own.connect(), Random::new(random.next_u64()));
+            let client = Client { number, own, connection, random, replies: BTreeMap::new(), low: 1 };
+            scope.spawn(move || {
+                let _leaves = Leaves(living);
+                client.live(if number % 2 == 0 { "2" } else { "3" })
             })
-            .collect();
+        };
+        let clients: Vec<_> = (0..CLIENTS).map(live).collect();
         let mut left = kills;
         while left > 0 && living.load(Relaxed) == CLIENTS {
             thread::sleep(Duration::from_millis(random.below(400) as u64));
@@ -137,7 +140,7 @@ fn each_request_takes_effect_once_whatever_happens() {
                 connection.queue_line("BGSAVE");
                 connection.flush();
             }
-            killer.kill_and_start();
+            own.kill_and_start();
             left -= 1;
         }
         clients.into_iter().map(|client| client.join().expect("no panic")).collect()

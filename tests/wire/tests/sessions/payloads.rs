@@ -1,6 +1,6 @@
 //! Sessions that are dumped and restored: whole, under any absent name, with a lifetime that begins anew.
 
-use crate::{info, must, start};
+use crate::{info, must, must_all, start};
 use wire::{Connection, Reply};
 
 /// A session with capabilities, kept replies of both protocols, dropped ones, and pending requests out of order.
@@ -103,8 +103,7 @@ fn it_is_restored_only_to_an_absent_key_and_with_its_own_ttl() {
 fn a_restored_session_expires() {
     let Some(session) = start() else { return };
     let mut connection = session.connect();
-    must(&mut connection, "SESSION.OPEN ID s TTL 150");
-    must(&mut connection, "SESSION.CALL s 1 LOW 1 SET k v");
+    must_all(&mut connection, "SESSION.OPEN ID s TTL 150; SESSION.CALL s 1 LOW 1 SET k v");
     let payload = must(&mut connection, "DUMP s").bytes().to_vec();
     session.check("> EXISTS nosuch\n:0\n# eventually\n> EXISTS s\n:0\n");
     assert_eq!(connection.run_with("RESTORE s 0", &[&payload]).to_string(), "+OK");
@@ -147,13 +146,11 @@ fn a_damaged_payload_is_refused_or_a_session() {
                     connection.run(&format!("SESSION.CALL t {id} LOW 0 INCR n"));
                 }
                 assert!(!connection.run("SESSION.PENDING t").is_error());
-                must(&mut connection, "SESSION.INFO t");
-                must(&mut connection, "DUMP t");
+                must_all(&mut connection, "SESSION.INFO t; DUMP t");
                 assert_eq!(connection.run("ECHO in-step").to_string(), "\"in-step\"");
             }
             connection.run("DEL t n");
-            must(&mut connection, "SET n 1");
-            must(&mut connection, "SET k v");
+            must_all(&mut connection, "SET n 1; SET k v");
         }
     }
     assert!(refused > 500 && restored > 10, "{refused} refused, {restored} restored");

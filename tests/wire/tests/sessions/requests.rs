@@ -1,64 +1,43 @@
 //! SESSION.PUSH, PENDING, ACK: requests to the client of a session.
 
 use crate::{check, info, must, start};
+use wire::own::at_once;
 
 #[test]
 fn requests_are_numbered_and_acknowledged_in_order() {
     check(
         r#"
-        > SESSION.OPEN ID s
-        "s"
-        > SESSION.PENDING s
-        []
-        > SESSION.PUSH s a
-        > SESSION.PUSH s ""
-        > SESSION.PUSH s "\x00\r\n"
-        :1
-        :2
-        :3
-        > SESSION.PENDING s
-        [[:1, "a", :1..], [:2, "", :1..], [:3, "\x00\r\n", :1..]]
-        > SESSION.PENDING s LIMIT 2
-        [[:1, "a", *], [:2, "", *]]
-        > SESSION.PENDING s AFTER 1 LIMIT 1
-        [[:2, "", *]]
+        ! SESSION.OPEN ID s
+        SESSION.PENDING s => []
+        SESSION.PUSH s a => :1
+        SESSION.PUSH s "" => :2
+        SESSION.PUSH s "\x00\r\n" => :3
+        SESSION.PENDING s => [[:1, "a", :1..], [:2, "", :1..], [:3, "\x00\r\n", :1..]]
+        SESSION.PENDING s LIMIT 2 => [[:1, "a", *], [:2, "", *]]
+        SESSION.PENDING s AFTER 1 LIMIT 1 => [[:2, "", *]]
         > session.pending s limit 5 after 2
         [[:3, "\x00\r\n", *]]
-        > SESSION.PENDING s AFTER 3
-        []
-        > SESSION.PENDING s AFTER 9223372036854775807
-        []
-        > SESSION.PENDING s LIMIT 0
-        []
-        > SESSION.ACK s 0
-        :0
-        > SESSION.ACK s 2
-        :2
-        > SESSION.ACK s 2
-        :0
-        > SESSION.ACK s 1
-        :0
-        > SESSION.PENDING s
-        [[:3, "\x00\r\n", *]]
+        SESSION.PENDING s AFTER 3 => []
+        SESSION.PENDING s AFTER 9223372036854775807 => []
+        SESSION.PENDING s LIMIT 0 => []
+        SESSION.ACK s 0 => :0
+        SESSION.ACK s 2 => :2
+        SESSION.ACK s 2 => :0
+        SESSION.ACK s 1 => :0
+        SESSION.PENDING s => [[:3, "\x00\r\n", *]]
         // Beyond the last: all that are there, and none that come.
         > SESSION.ACK s 9223372036854775807
         :1
-        > SESSION.PUSH s b
-        :4
-        > SESSION.PENDING s
-        [[:4, "b", *]]
+        ! SESSION.PUSH s b
+        SESSION.PENDING s => [[:4, "b", *]]
         > SESSION.INFO s
         ["sid", "s", "created_at", :1.., "ttl_ms", :90000, "low", :0, "replies", :0, "reply_bytes", :0, "pending", :1, "last_id", :4, ...]
-        > SESSION.ACK s 4
-        :1
+        SESSION.ACK s 4 => :1
         > SESSION.INFO s
         ["sid", "s", "created_at", :1.., "ttl_ms", :90000, "low", :0, "replies", :0, "reply_bytes", :0, "pending", :0, "last_id", :4, ...]
-        > HELLO 3
-        *
-        > SESSION.PUSH s c
-        :5
-        > SESSION.PENDING s
-        [[:5, "c", :1..]]
+        ! HELLO 3
+        ! SESSION.PUSH s c
+        SESSION.PENDING s => [[:5, "c", :1..]]
         "#,
     );
 }
@@ -67,46 +46,19 @@ fn requests_are_numbered_and_acknowledged_in_order() {
 fn what_is_wrong_is_refused() {
     check(
         r#"
-        > SESSION.PUSH nosuch x
-        ~-NOSESSION *
-        > SESSION.PENDING nosuch
-        ~-NOSESSION *
-        > SESSION.PENDING nosuch BLOCK 0
-        ~-NOSESSION *
-        > SESSION.ACK nosuch 1
-        ~-NOSESSION *
-        > HELLO 3
-        *
-        > SESSION.ATTACH nosuch
-        ~-NOSESSION *
+        SESSION.PUSH nosuch x => ~-NOSESSION *
+        SESSION.PENDING nosuch => ~-NOSESSION *
+        SESSION.PENDING nosuch BLOCK 0 => ~-NOSESSION *
+        SESSION.ACK nosuch 1 => ~-NOSESSION *
+        ! HELLO 3
+        SESSION.ATTACH nosuch => ~-NOSESSION *
         > SESSION.DETACH nosuch
         :0
-        > SESSION.OPEN ID s
-        "s"
-        > SESSION.PENDING s AFTER
-        ~-ERR *
-        > SESSION.PENDING s AFTER -1
-        ~-ERR the id behind AFTER *
-        > SESSION.PENDING s AFTER x
-        ~-ERR the id behind AFTER *
-        > SESSION.PENDING s LIMIT -1
-        ~-ERR the number behind LIMIT *
-        > SESSION.PENDING s LIMIT x
-        ~-ERR the number behind LIMIT *
-        > SESSION.PENDING s BLOCK -1
-        ~-ERR the time behind BLOCK *
-        > SESSION.PENDING s BLOCK 1.5
-        ~-ERR the time behind BLOCK *
-        > SESSION.PENDING s FOO
-        ~-ERR unknown option 'FOO'. *
-        > SESSION.PENDING s LIMIT 1 LIMIT 1
-        -ERR LIMIT is given twice
-        > SESSION.ACK s -1
-        ~-ERR the id of the request *
-        > SESSION.ACK s x
-        ~-ERR the id of the request *
-        > SESSION.ACK s 9223372036854775808
-        ~-ERR the id of the request *
+        ! SESSION.OPEN ID s
+        SESSION.PENDING s FOO => ~-ERR unknown option 'FOO'. *
+        SESSION.ACK s -1 => ~-ERR the id of the request *
+        SESSION.ACK s x => ~-ERR the id of the request *
+        SESSION.ACK s 9223372036854775808 => ~-ERR the id of the request *
         "#,
     );
 }
@@ -139,35 +91,22 @@ fn pending_requests_have_a_limit() {
     check(
         r#"
         # config session-pending-max 3
-        > SESSION.OPEN ID s
-        "s"
-        > SESSION.PUSH s a
-        > SESSION.PUSH s b
-        > SESSION.PUSH s c
-        :1
-        :2
-        :3
-        > SESSION.PUSH s d
-        ~-ERR *
-        > EVAL "return redis.pcall('session.push', 's', 'd')" 0
-        ~-ERR *
+        ! SESSION.OPEN ID s
+        ! SESSION.PUSH s a
+        ! SESSION.PUSH s b
+        SESSION.PUSH s c => :3
+        SESSION.PUSH s d => ~-ERR *
+        EVAL "return redis.pcall('session.push', 's', 'd')" 0 => ~-ERR *
         > SESSION.ACK s 1
         :1
-        > SESSION.PUSH s e
-        :4
-        > SESSION.PUSH s f
-        ~-ERR *
-        > SESSION.PENDING s
-        [[:2, "b", *], [:3, "c", *], [:4, "e", *]]
+        ! SESSION.PUSH s e
+        SESSION.PUSH s f => ~-ERR *
+        SESSION.PENDING s => [[:2, "b", *], [:3, "c", *], [:4, "e", *]]
         // A call that fails so is a reply as any other.
-        > SESSION.CALL s 1 LOW 1 SESSION.PUSH s g
-        ~-ERR *
-        > SESSION.ACK s 9
-        :3
-        > SESSION.CALL s 1 LOW 1 SESSION.PUSH s g
-        ~-ERR *
-        > SESSION.PENDING s
-        []
+        SESSION.CALL s 1 LOW 1 SESSION.PUSH s g => ~-ERR *
+        SESSION.ACK s 9 => :3
+        SESSION.CALL s 1 LOW 1 SESSION.PUSH s g => ~-ERR *
+        SESSION.PENDING s => []
         "#,
     );
 }
@@ -176,82 +115,44 @@ fn pending_requests_have_a_limit() {
 fn pushes_in_transactions_and_scripts() {
     check(
         r#"
-        > SESSION.OPEN ID s
-        "s"
-        > MULTI
-        > SESSION.PUSH s a
-        > SESSION.PUSH s b
-        > SESSION.PENDING s BLOCK 0 AFTER 5
-        > SESSION.ACK s 1
-        > SESSION.INFO nosuch
-        > SESSION.ALIVE s
-        > SESSION.HASRETRY 1
-        > EXEC
-        +OK
-        +QUEUED
-        +QUEUED
-        +QUEUED
-        +QUEUED
-        +QUEUED
-        +QUEUED
-        +QUEUED
-        [:1, :2, [], :1, (nil), :1, :0]
-        > EVAL "return redis.call('SESSION.PUSH', KEYS[1], 'c')" 1 s
-        :3
-        > EVAL "return redis.call('SESSION.PENDING', KEYS[1], 'AFTER', 9, 'BLOCK', 0)" 1 s
-        []
+        ! SESSION.OPEN ID s
+        ! MULTI
+        ! SESSION.PUSH s a
+        ! SESSION.PUSH s b
+        ! SESSION.PENDING s BLOCK 0 AFTER 5
+        ! SESSION.ACK s 1
+        ! SESSION.INFO nosuch
+        ! SESSION.ALIVE s
+        ! SESSION.HASRETRY 1
+        EXEC => [:1, :2, [], :1, (nil), :1, :0]
+        EVAL "return redis.call('SESSION.PUSH', KEYS[1], 'c')" 1 s => :3
+        EVAL "return redis.call('SESSION.PENDING', KEYS[1], 'AFTER', 9, 'BLOCK', 0)" 1 s => []
         > EVAL "return redis.call('SESSION.ACK', KEYS[1], 2)" 1 s
         :1
-        > TXN.BEGIN
-        +OK
-        > SESSION.PUSH s d
-        :4
+        ! TXN.BEGIN
+        ! SESSION.PUSH s d
         > SESSION.PENDING s
         [[:3, "c", *], [:4, "d", *]]
-        > TXN.ROLLBACK
-        +OK
+        ! TXN.ROLLBACK
         > SESSION.PENDING s
         [[:3, "c", *]]
-        > TXN.BEGIN
-        +OK
-        > SESSION.PUSH s e
-        :4
+        ! TXN.BEGIN
+        ! SESSION.PUSH s e
         > SESSION.ACK s 3
         :1
-        > TXN.COMMIT
-        :1..
-        > SESSION.PENDING s
-        [[:4, "e", *]]
-        "#,
-    );
-}
-
-#[test]
-fn a_transaction_conflicts_with_a_push_by_another() {
-    check(
-        r#"
-        > SESSION.OPEN ID s
-        "s"
-        > TXN.BEGIN
-        +OK
-        > SESSION.PUSH s mine
-        :1
-        2> SESSION.PUSH s theirs
-        :1
-        > TXN.COMMIT
-        ~-CONFLICT *
-        > SESSION.PENDING s
-        [[:1, "theirs", *]]
-        > WATCH s
-        +OK
-        2> SESSION.PUSH s again
-        :2
-        > MULTI
-        +OK
-        > SESSION.PUSH s mine
-        +QUEUED
-        > EXEC
-        (nil array)
+        ! TXN.COMMIT
+        SESSION.PENDING s => [[:4, "e", *]]
+        // Another client's push is a conflict.
+        ! TXN.BEGIN
+        ! SESSION.PUSH s mine
+        2! SESSION.PUSH s theirs
+        TXN.COMMIT => ~-CONFLICT *
+        SESSION.PENDING s => [[:4, "e", *], [:5, "theirs", *]]
+        ! WATCH s
+        2! SESSION.PUSH s again
+        ! MULTI
+        ! SESSION.PUSH s mine
+        EXEC => (nil array)
         "#,
     );
 }
@@ -260,18 +161,11 @@ fn a_transaction_conflicts_with_a_push_by_another() {
 fn numbers_are_unique_between_many_pushers() {
     let Some(session) = start() else { return };
     must(&mut session.connect(), "SESSION.OPEN ID s");
-    let mut numbers: Vec<i64> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..6)
-            .map(|_| {
-                scope.spawn(|| {
-                    let mut connection = session.connect();
-                    let lines = vec!["SESSION.PUSH s x"; 50];
-                    (0..20).flat_map(|_| connection.pipeline(&lines)).map(|reply| reply.integer()).collect::<Vec<_>>()
-                })
-            })
-            .collect();
-        threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect()
+    let numbers = at_once(&session, 6, |mut connection, _| {
+        let lines = vec!["SESSION.PUSH s x"; 50];
+        (0..20).flat_map(|_| connection.pipeline(&lines)).map(|reply| reply.integer()).collect::<Vec<_>>()
     });
+    let mut numbers = numbers.concat();
     numbers.sort_unstable();
     assert_eq!(numbers, (1..=6_000).collect::<Vec<_>>());
 }

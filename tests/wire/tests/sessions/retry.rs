@@ -1,7 +1,8 @@
 //! SESSION.RETRY and HASRETRY: requests that were not acknowledged for long.
 
-use crate::{check, must, start};
+use crate::{check, must, must_all, start};
 use std::collections::BTreeSet;
+use wire::own::at_once;
 use wire::{Connection, Random, Reply};
 
 const FUTURE: &str = "99999999999999";
@@ -39,8 +40,7 @@ fn what_was_last_sent_before_is_returned_and_marked() {
     let mut connection = session.connect();
     assert_eq!(connection.run("SESSION.RETRY 99999999999999").to_string(), "[]");
     assert_eq!(connection.run("SESSION.HASRETRY 99999999999999").integer(), 0);
-    must(&mut connection, "SESSION.OPEN ID a");
-    must(&mut connection, "SESSION.OPEN ID b");
+    must_all(&mut connection, "SESSION.OPEN ID a; SESSION.OPEN ID b");
     let mut times = Vec::new();
     for line in ["SESSION.PUSH b b1", "SESSION.PUSH a a1", "SESSION.PUSH b b2"] {
         times.push(next_ms(&mut connection));
@@ -71,8 +71,7 @@ fn what_was_last_sent_before_is_returned_and_marked() {
         ask(&mut connection, format!("SESSION.RETRY {FUTURE}")),
         "[[\"b\", :1, \"b1\"], [\"a\", :1, \"a1\"], [\"b\", :2, \"b2\"]]"
     );
-    must(&mut connection, "SESSION.ACK b 1");
-    must(&mut connection, "SESSION.CLOSE a");
+    must_all(&mut connection, "SESSION.ACK b 1; SESSION.CLOSE a");
     next_ms(&mut connection);
     assert_eq!(ask(&mut connection, format!("SESSION.RETRY {FUTURE}")), "[[\"b\", :2, \"b2\"]]");
     must(&mut connection, "SESSION.ACK b 2");
@@ -86,8 +85,7 @@ fn what_was_last_sent_before_is_returned_and_marked() {
 fn the_question_and_the_retry_agree() {
     let Some(session) = start() else { return };
     let mut connection = session.connect();
-    must(&mut connection, "SESSION.OPEN ID s");
-    must(&mut connection, "SESSION.PUSH s p");
+    must_all(&mut connection, "SESSION.OPEN ID s; SESSION.PUSH s p");
     let lines = ["HASRETRY", "RETRY", "HASRETRY", "RETRY", "HASRETRY"];
     for _ in 0..3 {
         next_ms(&mut connection);
@@ -113,28 +111,15 @@ fn the_question_and_the_retry_agree() {
 fn what_is_wrong_is_refused() {
     check(
         r#"
-        > SESSION.RETRY x
-        ~-ERR the time *
-        > SESSION.RETRY -1
-        ~-ERR the time *
-        > SESSION.RETRY 9223372036854775808
-        ~-ERR the time *
+        SESSION.RETRY x => ~-ERR the time *
+        SESSION.RETRY -1 => ~-ERR the time *
+        SESSION.RETRY 9223372036854775808 => ~-ERR the time *
         > SESSION.RETRY 9223372036854775807
         []
-        > SESSION.RETRY 5 LIMIT
-        ~-ERR *
-        > SESSION.RETRY 5 LIMIT -1
-        ~-ERR the number behind LIMIT *
-        > SESSION.RETRY 5 LIMIT 1 LIMIT 1
-        -ERR LIMIT is given twice
-        > SESSION.RETRY 5 FOO
-        ~-ERR unknown option 'FOO'. *
-        > SESSION.HASRETRY x
-        ~-ERR the time *
-        > SESSION.HASRETRY -1
-        ~-ERR the time *
-        > SESSION.HASRETRY 9223372036854775807
-        :0
+        SESSION.RETRY 5 FOO => ~-ERR unknown option 'FOO'. *
+        SESSION.HASRETRY x => ~-ERR the time *
+        SESSION.HASRETRY -1 => ~-ERR the time *
+        SESSION.HASRETRY 9223372036854775807 => :0
         "#,
     );
 }
@@ -144,52 +129,36 @@ fn what_is_wrong_is_refused() {
 fn each_database_is_retried_alone() {
     check(
         r#"
-        > SESSION.OPEN ID s
-        "s"
-        > SESSION.PUSH s zero
-        :1
-        > SELECT 2
-        +OK
-        > SESSION.HASRETRY 99999999999999
-        :0
+        ! SESSION.OPEN ID s
+        ! SESSION.PUSH s zero
+        ! SELECT 2
+        SESSION.HASRETRY 99999999999999 => :0
         > SESSION.RETRY 99999999999999
         []
-        > SESSION.OPEN ID s
-        "s"
-        > SESSION.PUSH s two
-        :1
+        ! SESSION.OPEN ID s
+        ! SESSION.PUSH s two
         > SESSION.RETRY 99999999999999
         [["s", :1, "two", :1700000000000..]]
-        > SWAPDB 0 2
-        +OK
+        ! SWAPDB 0 2
         # sleep 20ms
         > SESSION.RETRY 99999999999999
         [["s", :1, "zero", :1700000000000..]]
-        > FLUSHDB
-        +OK
+        ! FLUSHDB
         > SESSION.HASRETRY 99999999999999
         :0
-        > SELECT 0
-        +OK
-        > SESSION.RETRY 99999999999999
-        [["s", :1, "two", :1700000000000..]]
+        ! SELECT 0
+        SESSION.RETRY 99999999999999 => [["s", :1, "two", :1700000000000..]]
         # sleep 20ms
-        > MULTI
-        > SESSION.RETRY 99999999999999
-        > SESSION.HASRETRY 99999999999999
-        > EXEC
-        +OK
-        +QUEUED
-        +QUEUED
-        [[["s", :1, "two", :1700000000000..]], :0]
+        ! MULTI
+        ! SESSION.RETRY 99999999999999
+        ! SESSION.HASRETRY 99999999999999
+        EXEC => [[["s", :1, "two", :1700000000000..]], :0]
         # sleep 20ms
-        > SESSION.HASRETRY 99999999999999
-        :1
+        SESSION.HASRETRY 99999999999999 => :1
         > EVAL "return {redis.call('SESSION.RETRY', 99999999999999, 'LIMIT', 5), redis.call('SESSION.HASRETRY', 99999999999999)}" 0
         [[["s", :1, "two", :1700000000000..]], :0]
         # sleep 20ms
-        > EVAL "return redis.call('SESSION.HASRETRY', 99999999999999)" 0
-        :1
+        EVAL "return redis.call('SESSION.HASRETRY', 99999999999999)" 0 => :1
         "#,
     );
 }
@@ -206,34 +175,22 @@ fn callers_share_the_requests() {
     }
     let mut left: Vec<usize> = (0..SESSIONS).flat_map(|number| [number; EACH]).collect();
     while !left.is_empty() {
-        let lines: Vec<String> = (0..left.len().min(50))
-            .map(|_| {
-                let at = random.below(left.len());
-                format!("SESSION.PUSH s{} p", left.swap_remove(at))
-            })
-            .collect();
-        connection.pipeline(&lines);
+        let at = random.below(left.len());
+        connection.queue_line(&format!("SESSION.PUSH s{} p", left.swap_remove(at)));
     }
+    (0..SESSIONS * EACH).for_each(|_| assert!(!connection.read().is_error()));
     let before = next_ms(&mut connection) + 1;
     while now(&mut connection) <= before {}
-    let found: Vec<Vec<(String, i64)>> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..6)
-            .map(|number| {
-                let session = &session;
-                scope.spawn(move || {
-                    let (mut connection, mut found) = (session.connect(), Vec::new());
-                    loop {
-                        let reply = connection.run(&format!("SESSION.RETRY {before} LIMIT {}", 3 + number * 7));
-                        if reply.items().is_empty() {
-                            return found;
-                        }
-                        let part = |item: &Reply| (item.items()[0].text().to_owned(), item.items()[1].integer());
-                        found.extend(reply.items().iter().map(part));
-                    }
-                })
-            })
-            .collect();
-        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+    let found: Vec<Vec<(String, i64)>> = at_once(&session, 6, |mut connection, number| {
+        let mut found = Vec::new();
+        loop {
+            let reply = connection.run(&format!("SESSION.RETRY {before} LIMIT {}", 3 + number * 7));
+            if reply.items().is_empty() {
+                return found;
+            }
+            let part = |item: &Reply| (item.items()[0].text().to_owned(), item.items()[1].integer());
+            found.extend(reply.items().iter().map(part));
+        }
     });
     let all: Vec<&(String, i64)> = found.iter().flatten().collect();
     assert_eq!(all.len(), SESSIONS * EACH);

@@ -1,17 +1,16 @@
 //! Sessions survive a kill: replies byte for byte, errors too, LOW, ids, pending requests. Also through a snapshot.
 
-use crate::own_server::OwnServer;
 use crate::retry::next_ms;
-use crate::{info, must};
+use crate::{info, must, must_all};
+use wire::own::OwnServer;
 use wire::{Connection, Random, Reply};
 
 const ARGS: &[&str] = &["--appendonly", "yes", "--appendfsync", "always", "--enable-debug-command", "yes"];
 
 #[test]
 fn replies_are_the_same_after_a_kill() {
-    let Some(mut own) = OwnServer::start(ARGS) else { return };
-    let mut killer = own.killer();
-    let mut connection = killer.own().connect();
+    let Some(own) = OwnServer::start(ARGS) else { return };
+    let mut connection = own.connect();
     let lines = [
         "INCR n",
         "HSET n a b",
@@ -59,15 +58,15 @@ fn replies_are_the_same_after_a_kill() {
         if let Some(save) = save {
             must(&mut connection, save);
         }
-        killer.kill_and_start();
-        connection = killer.own().connect();
+        own.kill_and_start();
+        connection = own.connect();
         assert_eq!(all(&mut connection), expected, "after {save:?}");
         assert_eq!(connection.run("GET n"), n);
     }
     // What was dropped stays dropped.
     must(&mut connection, "SESSION.CALL s 30 LOW 10 PING");
-    killer.kill_and_start();
-    connection = killer.own().connect();
+    own.kill_and_start();
+    connection = own.connect();
     assert_eq!(info(&mut connection, "s", "low").integer(), 10);
     assert!(connection.run("SESSION.CALL s 1 LOW 1 INCR n").to_string().starts_with("-EVICTED"));
     assert!(connection.run("SESSION.CALL s 9 LOW 1 INCR n").to_string().starts_with("-EVICTED"));
@@ -76,41 +75,35 @@ fn replies_are_the_same_after_a_kill() {
 
 #[test]
 fn pending_requests_survive_a_kill() {
-    let Some(mut own) = OwnServer::start(ARGS) else { return };
-    let mut killer = own.killer();
-    let mut connection = killer.own().connect();
+    let Some(own) = OwnServer::start(ARGS) else { return };
+    let mut connection = own.connect();
     must(&mut connection, "SESSION.OPEN ID s TTL 600000");
     for number in 1..=7 {
         must(&mut connection, &format!("SESSION.PUSH s p{number}"));
     }
-    must(&mut connection, "SESSION.ACK s 5");
-    must(&mut connection, "SESSION.RETRY 99999999999999 LIMIT 1");
+    must_all(&mut connection, "SESSION.ACK s 5; SESSION.RETRY 99999999999999 LIMIT 1");
+    let mut attached = own.connect();
+    must_all(&mut attached, "HELLO 3; SESSION.ATTACH s");
     let expected = connection.run("SESSION.PENDING s");
     assert_eq!(expected.items().len(), 2);
     for save in [false, true] {
         if save {
             must(&mut connection, "SAVE");
         }
-        killer.kill_and_start();
-        connection = killer.own().connect();
+        own.kill_and_start();
+        connection = own.connect();
         assert_eq!(connection.run("SESSION.PENDING s"), expected);
         assert_eq!(info(&mut connection, "s", "attached").integer(), 0);
     }
     must(&mut connection, "SESSION.ACK s 9");
-    killer.kill_and_start();
-    connection = killer.own().connect();
+    own.kill_and_start();
+    connection = own.connect();
     // Never again one of the former numbers.
     assert_eq!(connection.run("SESSION.PUSH s p").integer(), 8);
     let retried = connection.run("SESSION.RETRY 99999999999999").to_string();
     assert!(retried.starts_with("[[\"s\", :8, \"p\", :"), "{retried}");
     // A client that comes back gets it.
-    must(&mut connection, "HELLO 3");
-    must(&mut connection, "SESSION.ATTACH s");
-    assert_eq!(connection.read().to_string(), "push[\"session\", \"s\", :8, \"p\"]");
-    killer.kill_and_start();
-    connection = killer.own().connect();
-    must(&mut connection, "HELLO 3");
-    must(&mut connection, "SESSION.ATTACH s");
+    must_all(&mut connection, "HELLO 3; SESSION.ATTACH s");
     assert_eq!(connection.read().to_string(), "push[\"session\", \"s\", :8, \"p\"]");
 }
 
@@ -118,11 +111,11 @@ fn pending_requests_survive_a_kill() {
 /// are made meanwhile.
 #[test]
 fn random_changes_survive_a_kill() {
-    let Some(mut own) = OwnServer::start(ARGS) else { return };
-    let (mut killer, mut random) = (own.killer(), Random::from_env());
+    let Some(own) = OwnServer::start(ARGS) else { return };
+    let mut random = Random::from_env();
     let mut ids = vec![0u64; 8];
     for round in 0..4 {
-        let mut connection = killer.own().connect();
+        let mut connection = own.connect();
         for _ in 0..40 {
             let lines: Vec<String> = (0..50).map(|_| some_write(&mut random, &mut ids)).collect();
             connection.pipeline(&lines);
@@ -131,8 +124,8 @@ fn random_changes_survive_a_kill() {
             }
         }
         let expected = state(&mut connection);
-        killer.kill_and_start();
-        assert_eq!(state(&mut killer.own().connect()), expected, "after kill {round}");
+        own.kill_and_start();
+        assert_eq!(state(&mut own.connect()), expected, "after kill {round}");
     }
 }
 

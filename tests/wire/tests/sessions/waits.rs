@@ -7,16 +7,11 @@ use std::thread;
 fn a_push_wakes_all_readers() {
     check(
         r#"
-        > SESSION.OPEN ID s
-        "s"
-        > SESSION.PUSH s a
-        :1
-        > SESSION.PENDING s BLOCK 0
-        [[:1, "a", *]]
-        > SESSION.PENDING s AFTER 1 BLOCK 5
-        []
-        > SESSION.PENDING s AFTER 1 LIMIT 0 BLOCK 0
-        []
+        ! SESSION.OPEN ID s
+        ! SESSION.PUSH s a
+        SESSION.PENDING s BLOCK 0 => [[:1, "a", *]]
+        SESSION.PENDING s AFTER 1 BLOCK 5 => []
+        SESSION.PENDING s AFTER 1 LIMIT 0 BLOCK 0 => []
         2> SESSION.PENDING s AFTER 1 BLOCK 0
         3> SESSION.PENDING s AFTER 1 BLOCK 100000 LIMIT 1
         4> SESSION.PENDING s AFTER 2 BLOCK 0
@@ -25,21 +20,16 @@ fn a_push_wakes_all_readers() {
         :1
         > SESSION.ALIVE s
         :1
-        > SESSION.OPEN ID s
-        "s"
+        ! SESSION.OPEN ID s
         # until blocked_clients:3
-        > SESSION.PUSH s b
-        :2
+        ! SESSION.PUSH s b
         2< [[:2, "b", *]]
         3< [[:2, "b", *]]
         # until blocked_clients:1
-        > MULTI
-        > SESSION.PUSH s c
-        > SESSION.PUSH s d
+        ! MULTI
+        ! SESSION.PUSH s c
+        ! SESSION.PUSH s d
         > EXEC
-        +OK
-        +QUEUED
-        +QUEUED
         [:3, :4]
         4< [[:3, "c", *], [:4, "d", *]]
         # until blocked_clients:0
@@ -50,13 +40,12 @@ fn a_push_wakes_all_readers() {
 /// What a reader that comes after the session has gone gets, so does one that waits.
 #[test]
 fn the_end_of_the_session_ends_the_wait() {
-    for gone in
-        ["SESSION.CLOSE s", "DEL s", "UNLINK s", "FLUSHALL", "FLUSHDB", "SWAPDB 0 1", "SESSION.CALL s 1 LOW 1 DEL s"]
-    {
+    let removals = "SESSION.CLOSE s; DEL s; UNLINK s; FLUSHALL; FLUSHDB; SWAPDB 0 1; SESSION.CALL s 1 LOW 1 DEL s";
+    // It expires.
+    for gone in removals.split("; ").chain(["SESSION.OPEN ID s TTL 30"]) {
         check(&format!(
             r#"
-            > SESSION.OPEN ID s
-            "s"
+            ! SESSION.OPEN ID s
             2> SESSION.PENDING s BLOCK 0
             3> SESSION.PENDING s AFTER 7 BLOCK 0
             # until blocked_clients:2
@@ -74,35 +63,19 @@ fn the_end_of_the_session_ends_the_wait() {
 fn another_key_in_its_place_ends_the_wait() {
     check(
         r#"
-        > SESSION.OPEN ID s
-        "s"
+        ! SESSION.OPEN ID s
         2> SESSION.PENDING s BLOCK 0
         # until blocked_clients:1
         > EVAL "redis.call('del', KEYS[1]) return redis.call('set', KEYS[1], 'x')" 1 s
         +OK
         2< -WRONGTYPE Operation against a key holding the wrong kind of value: the key's type is string
-        > DEL s
-        :1
-        > SESSION.OPEN ID s
-        "s"
+        ! DEL s
+        ! SESSION.OPEN ID s
         2> SESSION.PENDING s BLOCK 0
         # until blocked_clients:1
         > EVAL "redis.call('del', KEYS[1]) return redis.call('session.open', 'id', KEYS[1])" 1 s
         "s"
         2< []
-        "#,
-    );
-}
-
-#[test]
-fn the_expiry_of_the_session_ends_the_wait() {
-    check(
-        r#"
-        > SESSION.OPEN ID s TTL 100
-        "s"
-        2> SESSION.PENDING s BLOCK 0
-        2< ~-NOSESSION *
-        # until blocked_clients:0
         "#,
     );
 }

@@ -1,6 +1,6 @@
 //! Chooses set commands: few keys and few members, so that they meet, and members at which something happens.
 
-use wire::Random;
+use wire::{Random, spoil_behind_key};
 
 pub(crate) const KEYS: &[&str] = &["a", "b", "c", "d"];
 
@@ -48,6 +48,9 @@ const ODD_WORDS: &[&str] = &[
     "nosuch",
 ];
 
+/// Whose replies differ between two servers if they are spoiled, or the encoding of what they store.
+const LEFT_ALONE: &[&str] = &["RENAME", "COPY", "SMOVE", "OBJECT", "SPOP", "SRANDMEMBER", "SSCAN", "SDIFFSTORE"];
+
 pub(crate) struct Commands {
     random: Random,
     /// For another server to judge: no random replies, encodings compared, and one command in so many is wrong.
@@ -64,9 +67,9 @@ impl Commands {
         Commands { random, odd_one_in: Some(odd_one_in) }
     }
 
-    pub(crate) fn pipeline(&mut self, len_max: usize) -> Vec<String> {
-        let len = 1 + self.random.below(len_max);
-        (0..len).map(|_| self.next_command()).collect()
+    /// Commands that travel together: sometimes one, sometimes many.
+    pub(crate) fn pipeline(&mut self) -> Vec<String> {
+        (0..1 + self.random.below(40)).map(|_| self.next_command()).collect()
     }
 
     /// All that can be asked about the keys.
@@ -77,8 +80,11 @@ impl Commands {
 
     fn next_command(&mut self) -> String {
         let command = self.command();
+        let name = command.split(' ').next().unwrap_or_default();
         match self.odd_one_in {
-            Some(times) if self.random.one_in(times) => self.spoil(&command),
+            Some(times) if self.random.one_in(times) && !LEFT_ALONE.contains(&name) => {
+                spoil_behind_key(&mut self.random, &command, ODD_WORDS)
+            }
             _ => command,
         }
     }
@@ -136,29 +142,6 @@ impl Commands {
             3 => format!("ZUNIONSTORE {key} 1 {}", self.key()),
             _ => format!("OBJECT ENCODING {key}"),
         }
-    }
-
-    /// Changes, removes, doubles or adds one word behind the first key. Left alone is what would write to a key of an odd name,
-    /// or have a reply that differs between two servers.
-    fn spoil(&mut self, command: &str) -> String {
-        const LEFT_ALONE: &[&str] =
-            &["RENAME", "COPY", "SMOVE", "OBJECT", "SPOP", "SRANDMEMBER", "SSCAN", "SDIFFSTORE"];
-        let mut words: Vec<&str> = command.split_whitespace().collect();
-        if LEFT_ALONE.contains(&words[0]) {
-            return command.to_owned();
-        }
-        let at = 2 + self.random.below(words.len().saturating_sub(2).max(1));
-        let word = self.random.pick(ODD_WORDS);
-        match self.random.below(5) {
-            _ if at >= words.len() => words.push(word),
-            0 | 1 => words[at] = word,
-            2 => words.insert(at, word),
-            3 => words.insert(at, words[at]),
-            _ => {
-                words.remove(at);
-            }
-        }
-        words.join(" ")
     }
 
     fn key(&mut self) -> &'static str {

@@ -1,12 +1,10 @@
 //! DUMP and RESTORE of sets: payloads as Redis writes them, newer ones, damaged ones.
 
-use std::collections::BTreeSet;
-
-use wire::{Connection, Product, Session, check};
+use wire::{Product, Session, check, check_groups};
 
 #[test]
 fn restore_takes_what_redis_7_0_has_written() {
-    check(
+    check_groups(
         r#"
         # needs redis >= 7.2
         // An intset of 16, of 32 and of 64 bits; the last one is compressed.
@@ -28,8 +26,7 @@ fn restore_takes_what_redis_7_0_has_written() {
         "intset"
         > SMEMBERS long
         ["-9223372036854775808", "-1", "5000000000", "9223372036854775807"]
-        > SADD long 5
-        :1
+        ! SADD long 5
         > SREM middle 70000
         :1
         // Wider than its members need, as it is after the widest has gone.
@@ -49,12 +46,9 @@ fn restore_takes_what_redis_7_0_has_written() {
         // Members that are numbers, in the payload's own encodings of 8, 16 and 32 bits and as text.
         > RESTORE numbers 0 "\x02\x06\xc18\xff\xc2p\x11\x01\x00\x01x\x0201\xc0\x01\n5000000000\n\x00\x10\xb3\x9e\xc8\xef\x16\x16\xd4"
         +OK
-        > OBJECT ENCODING numbers
-        "listpack"
-        > SMEMBERS numbers
-        ~["x", "1", "01", "-200", "70000", "5000000000"]
-        > SISMEMBER numbers 70000
-        :1
+        OBJECT ENCODING numbers => "listpack"
+        SMEMBERS numbers => ~["x", "1", "01", "-200", "70000", "5000000000"]
+        SISMEMBER numbers 70000 => :1
         // A compressed member.
         > RESTORE compressed 0 "\x02\x01\xc3\x12@Z\n01234567890\xe0D\t\x0189\n\x00\xf6M;WB3\x89\xc1"
         +OK
@@ -109,7 +103,7 @@ fn restore_chooses_the_encoding() {
 /// Since Redis 7.2 small sets are listpacks, with a type of their own (20).
 #[test]
 fn restore_takes_what_redis_7_2_has_written() {
-    check(
+    check_groups(
         r#"
         # needs redis >= 7.2
         > RESTORE s 0 "\x14\x0f\x0f\x00\x00\x00\x03\x00\x81a\x02\x81b\x02\x05\x01\xff\x0b\x00V\xcfD/\xf9\x11\x1e\xb0"
@@ -118,8 +112,7 @@ fn restore_takes_what_redis_7_2_has_written() {
         ~["a", "b", "5"]
         > OBJECT ENCODING s
         "listpack"
-        > SADD s c 6
-        :2
+        ! SADD s c 6
         > SMEMBERS s
         ~["a", "b", "c", "5", "6"]
         // Integers of every width, an empty member; compressed.
@@ -164,58 +157,42 @@ fn restore_takes_what_redis_7_2_has_written() {
         [""]
         // Damaged: a member twice, also as integer and as text; no member; a wrong count, a wrong length, no end.
         # config sanitize-dump-payload yes
-        > RESTORE bad 0 "\x14\x10\x10\x00\x00\x00\x03\x00\x81a\x02\x81b\x02\x81a\x02\xff\x0b\x00Q\x8f\x19P\xdc\xc3\x90]"
         -ERR Bad data format
-        > RESTORE bad 0 "\x14\x0c\x0c\x00\x00\x00\x02\x00\x01\x01\x811\x02\xff\x0b\x00\x8d\xba\x84\xa01h=\x15"
-        -ERR Bad data format
-        > RESTORE bad 0 "\x14\a\a\x00\x00\x00\x00\x00\xff\x0b\x00+xG]\rl\x144"
-        -ERR Bad data format
-        > RESTORE bad 0 "\x14\r\r\x00\x00\x00\x05\x00\x81a\x02\x81b\x02\xff\x0b\x008.\xcbh.\xa6\xcb\xb2"
-        -ERR Bad data format
-        > RESTORE bad 0 "\x14\r \x00\x00\x00\x02\x00\x81a\x02\x81b\x02\xff\x0b\x00\x10\xb9\xa9\x0b&\xc5\xb7a"
-        -ERR Bad data format
-        > RESTORE bad 0 "\x14\r\r\x00\x00\x00\x02\x00\x81a\x02\x81b\x02\x01\x0b\x00 \a\x93&\x1d\xaaZm"
-        -ERR Bad data format
-        > EXISTS bad
-        :0
+            RESTORE bad 0 "\x14\x10\x10\x00\x00\x00\x03\x00\x81a\x02\x81b\x02\x81a\x02\xff\x0b\x00Q\x8f\x19P\xdc\xc3\x90]"
+            RESTORE bad 0 "\x14\x0c\x0c\x00\x00\x00\x02\x00\x01\x01\x811\x02\xff\x0b\x00\x8d\xba\x84\xa01h=\x15"
+            RESTORE bad 0 "\x14\a\a\x00\x00\x00\x00\x00\xff\x0b\x00+xG]\rl\x144"
+            RESTORE bad 0 "\x14\r\r\x00\x00\x00\x05\x00\x81a\x02\x81b\x02\xff\x0b\x008.\xcbh.\xa6\xcb\xb2"
+            RESTORE bad 0 "\x14\r \x00\x00\x00\x02\x00\x81a\x02\x81b\x02\xff\x0b\x00\x10\xb9\xa9\x0b&\xc5\xb7a"
+            RESTORE bad 0 "\x14\r\r\x00\x00\x00\x02\x00\x81a\x02\x81b\x02\x01\x0b\x00 \a\x93&\x1d\xaaZm"
+        EXISTS bad => :0
         "#,
     );
 }
 
 #[test]
 fn restore_refuses_malformed_sets() {
-    check(
+    check_groups(
         r#"
         # config sanitize-dump-payload yes
         // Intsets: without members, not in order, with a member twice.
-        > RESTORE s 0 "\x0b\b\x02\x00\x00\x00\x00\x00\x00\x00\n\x00ZC;\x1d\x95\xdb\x8d9"
         -ERR Bad data format
-        > RESTORE s 0 "\x0b\x0e\x02\x00\x00\x00\x03\x00\x00\x00\x03\x00\x01\x00\x02\x00\n\x00\xbc\xcf@\x11\xec\x14h\xe8"
-        -ERR Bad data format
-        > RESTORE s 0 "\x0b\x0e\x02\x00\x00\x00\x03\x00\x00\x00\x01\x00\x01\x00\x02\x00\n\x004G\x9e\x83\xc7\x14R\x98"
-        -ERR Bad data format
+            RESTORE s 0 "\x0b\b\x02\x00\x00\x00\x00\x00\x00\x00\n\x00ZC;\x1d\x95\xdb\x8d9"
+            RESTORE s 0 "\x0b\x0e\x02\x00\x00\x00\x03\x00\x00\x00\x03\x00\x01\x00\x02\x00\n\x00\xbc\xcf@\x11\xec\x14h\xe8"
+            RESTORE s 0 "\x0b\x0e\x02\x00\x00\x00\x03\x00\x00\x00\x01\x00\x01\x00\x02\x00\n\x004G\x9e\x83\xc7\x14R\x98"
         // Of 24 bits; of more and of fewer members than it says; without a whole header.
-        > RESTORE s 0 "\x0b\x0b\x03\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\n\x00\xc6\xcf\x8eo Z_\x1e"
         -ERR Bad data format
-        > RESTORE s 0 "\x0b\x0c\x02\x00\x00\x00\x03\x00\x00\x00\x01\x00\x02\x00\n\x00\xa3?\xb9Z;\x19\xba\x81"
-        -ERR Bad data format
-        > RESTORE s 0 "\x0b\x0c\x02\x00\x00\x00\x01\x00\x00\x00\x01\x00\x02\x00\n\x00P!,\xd5w\xdb\xd6\xf5"
-        -ERR Bad data format
-        > RESTORE s 0 "\x0b\x04\x02\x00\x00\x00\n\x00\xba\x7f<\xa2D\t\xab4"
-        -ERR Bad data format
+            RESTORE s 0 "\x0b\x0b\x03\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\n\x00\xc6\xcf\x8eo Z_\x1e"
+            RESTORE s 0 "\x0b\x0c\x02\x00\x00\x00\x03\x00\x00\x00\x01\x00\x02\x00\n\x00\xa3?\xb9Z;\x19\xba\x81"
+            RESTORE s 0 "\x0b\x0c\x02\x00\x00\x00\x01\x00\x00\x00\x01\x00\x02\x00\n\x00P!,\xd5w\xdb\xd6\xf5"
+            RESTORE s 0 "\x0b\x04\x02\x00\x00\x00\n\x00\xba\x7f<\xa2D\t\xab4"
         // Tables: without members; with a member twice, also as integer and as text; with fewer than it says.
-        > RESTORE s 0 "\x02\x00\n\x00:\xce9\x00\x9b\x899\xe8"
         -ERR Bad data format
-        > RESTORE s 0 "\x02\x02\x01a\x01a\n\x00W\xbev/\xc2\xd6R:"
-        -ERR Bad data format
-        > RESTORE s 0 "\x02\x02\x011\x011\n\x00\tj\xb9\xe6\x10eY\xbc"
-        -ERR Bad data format
-        > RESTORE s 0 "\x02\x02\xc0\x01\x011\n\x00\xc7E\xac\x06\xc3\xf8D\xab"
-        -ERR Bad data format
-        > RESTORE s 0 "\x02\x03\x01a\x01b\n\x00\x0c\x8b#\xc6\r^\x94o"
-        -ERR Bad data format
-        > EXISTS s
-        :0
+            RESTORE s 0 "\x02\x00\n\x00:\xce9\x00\x9b\x899\xe8"
+            RESTORE s 0 "\x02\x02\x01a\x01a\n\x00W\xbev/\xc2\xd6R:"
+            RESTORE s 0 "\x02\x02\x011\x011\n\x00\tj\xb9\xe6\x10eY\xbc"
+            RESTORE s 0 "\x02\x02\xc0\x01\x011\n\x00\xc7E\xac\x06\xc3\xf8D\xab"
+            RESTORE s 0 "\x02\x03\x01a\x01b\n\x00\x0c\x8b#\xc6\r^\x94o"
+        EXISTS s => :0
         "#,
     );
 }
@@ -252,67 +229,4 @@ fn payloads_are_those_of_redis_7_0() {
         (nil)
         "#,
     );
-}
-
-#[test]
-fn dump_and_restore_make_a_copy() {
-    let session = Session::start();
-    let mut connection = session.connect();
-    let words: Vec<String> = (0..1000).map(|i| format!("member{i}")).collect();
-    let integers: Vec<String> = (-250..250).map(|i| (i * 1_000_003_i64).to_string()).collect();
-    let many: Vec<String> = (0..1000).map(|i| i.to_string()).collect();
-    for (key, members) in [
-        ("small", "a b c '' 1 -1 01 \"\\x00\\xff\" 5000000000"),
-        (
-            "long",
-            "a a-member-of-more-than-sixty-four-bytes-so-that-the-payload-can-be-compressed-aaaaaaaaaaaaaaaaaaaaaaaa",
-        ),
-        ("words", &words.join(" ")),
-        ("integers", &integers.join(" ")),
-        ("many", &many.join(" ")),
-    ] {
-        connection.run(&format!("SADD {key} {members}"));
-        let dump = connection.run(&format!("DUMP {key}"));
-        let restored = connection.run_with("RESTORE copy 0", &[dump.bytes(), b"REPLACE"]);
-        assert_eq!(restored.to_string(), "+OK");
-        assert_eq!(members_of(&mut connection, key), members_of(&mut connection, "copy"), "{key}");
-        for question in ["SCARD #", "OBJECT ENCODING #", "DEBUG DIGEST-VALUE #"] {
-            let [original, copy] = [key, "copy"].map(|name| connection.run(&question.replace('#', name)));
-            assert_eq!(original, copy, "{question} of {key}");
-        }
-        assert_eq!(connection.run("TTL copy").integer(), -1);
-    }
-    session.check(
-        r#"
-        > RESTORE small 0 x
-        -BUSYKEY Target key name already exists.
-        "#,
-    );
-}
-
-#[test]
-fn restore_refuses_a_damaged_dump() {
-    let session = Session::start();
-    let mut connection = session.connect();
-    for members in ["1 2 3", "a b c"] {
-        connection.run("DEL s");
-        connection.run(&format!("SADD s {members}"));
-        let dump = connection.run("DUMP s").bytes().to_vec();
-        for at in 0..dump.len() {
-            let mut damaged = dump.clone();
-            damaged[at] ^= 0x40;
-            let reply = connection.run_with("RESTORE copy 0", &[&damaged]);
-            assert_eq!(reply.to_string(), "-ERR DUMP payload version or checksum are wrong", "byte {at} damaged");
-        }
-        for len in 0..dump.len() {
-            let reply = connection.run_with("RESTORE copy 0", &[&dump[..len]]);
-            assert_eq!(reply.to_string(), "-ERR DUMP payload version or checksum are wrong", "cut to {len} bytes");
-        }
-        assert_eq!(connection.run("EXISTS copy").integer(), 0);
-    }
-}
-
-fn members_of(connection: &mut Connection, key: &str) -> BTreeSet<Vec<u8>> {
-    let reply = connection.run(&format!("SMEMBERS {key}"));
-    reply.items().iter().map(|member| member.bytes().to_vec()).collect()
 }

@@ -2,24 +2,22 @@
 //! `listpack` while the members are few and short, `hashtable` otherwise. A set never returns to a
 //! smaller form, unless SPOP with a count leaves few of its members.
 
-use wire::{Product, Session, check};
+use wire::{Product, Session, check_groups};
 
 #[test]
 fn integers_make_an_intset() {
-    check(
+    check_groups(
         r#"
         > CONFIG GET set-max-intset-entries
         ["set-max-intset-entries", "512"]
-        > SADD s 1 2 3
-        :3
+        ! SADD s 1 2 3
         > OBJECT ENCODING s
         "intset"
         > SREM s 2
         :1
         > OBJECT ENCODING s
         "intset"
-        > SADD s -9223372036854775808 9223372036854775807
-        :2
+        ! SADD s -9223372036854775808 9223372036854775807
         > OBJECT ENCODING s
         "intset"
         > SREM s -9223372036854775808 9223372036854775807
@@ -34,13 +32,11 @@ fn integers_make_an_intset() {
 
 #[test]
 fn another_member_makes_a_listpack() {
-    check(
+    check_groups(
         r#"
         # needs redis >= 7.2
-        > SADD s 1 2
-        :2
-        > SADD s x
-        :1
+        ! SADD s 1 2
+        ! SADD s x
         > OBJECT ENCODING s
         "listpack"
         > SMEMBERS s
@@ -50,32 +46,26 @@ fn another_member_makes_a_listpack() {
         :1
         > OBJECT ENCODING s
         "listpack"
-        > SADD s 3
-        :1
+        ! SADD s 3
         > OBJECT ENCODING s
         "listpack"
-        > SADD one x
-        :1
+        ! SADD one x
         > OBJECT ENCODING one
         "listpack"
-        > SADD two 1 x
-        :2
+        ! SADD two 1 x
         > OBJECT ENCODING two
         "listpack"
-        > SADD three x 1
-        :2
+        ! SADD three x 1
         > OBJECT ENCODING three
         "listpack"
-        > SADD empty ""
-        :1
+        ! SADD empty ""
         > OBJECT ENCODING empty
         "listpack"
         > DEBUG OBJECT s
         ~+*encoding:listpack*
         > DEL s
         :1
-        > SADD s 1
-        :1
+        ! SADD s 1
         > OBJECT ENCODING s
         "intset"
         "#,
@@ -85,10 +75,9 @@ fn another_member_makes_a_listpack() {
 /// Asking for a member that is no integer changes nothing.
 #[test]
 fn reading_changes_no_encoding() {
-    check(
+    check_groups(
         r#"
-        > SADD s 1 2
-        :2
+        ! SADD s 1 2
         > SISMEMBER s x
         :0
         > SMISMEMBER s x 1
@@ -111,20 +100,18 @@ fn reading_changes_no_encoding() {
 
 #[test]
 fn too_many_members_make_a_table() {
-    check(
+    check_groups(
         r#"
         # needs redis >= 7.2
         # config set-max-intset-entries 3
-        > SADD s 1 2 3
-        :3
+        ! SADD s 1 2 3
         > OBJECT ENCODING s
         "intset"
         > SADD s 1 2 3
         :0
         > OBJECT ENCODING s
         "intset"
-        > SADD s 4
-        :1
+        ! SADD s 4
         > OBJECT ENCODING s
         "hashtable"
         > SMEMBERS s
@@ -134,21 +121,17 @@ fn too_many_members_make_a_table() {
         > OBJECT ENCODING s
         "hashtable"
         // How many are given at once decides how a set begins.
-        > SADD at-once 1 2 3 4
-        :4
+        ! SADD at-once 1 2 3 4
         > OBJECT ENCODING at-once
         "listpack"
-        > SADD repeated 1 1 2
-        :2
+        ! SADD repeated 1 1 2
         > OBJECT ENCODING repeated
         "intset"
-        > SADD more-given 1 1 1 1 2 2
-        :2
+        ! SADD more-given 1 1 1 1 2 2
         > OBJECT ENCODING more-given
         "listpack"
         // A new limit does not change existing sets until a member is added.
-        > SADD early 1 2 3
-        :3
+        ! SADD early 1 2 3
         # config set-max-intset-entries 2
         > OBJECT ENCODING early
         "intset"
@@ -158,26 +141,22 @@ fn too_many_members_make_a_table() {
         "intset"
         > SREM early 3
         :1
-        > SADD early 9
-        :1
+        ! SADD early 9
         > OBJECT ENCODING early
         "hashtable"
         # config set-max-intset-entries 0
-        > SADD none 1
-        :1
+        ! SADD none 1
         > OBJECT ENCODING none
         "listpack"
         > SMEMBERS none
         ["1"]
         # config set-max-intset-entries 512
-        > SADD none 2
-        :1
+        ! SADD none 2
         > OBJECT ENCODING none
         "listpack"
         > DEL none
         :1
-        > SADD none 2
-        :1
+        ! SADD none 2
         > OBJECT ENCODING none
         "intset"
         > CONFIG SET set-max-intset-entries -1
@@ -206,11 +185,10 @@ fn at_most_512_members_are_an_intset() {
 
 #[test]
 fn copies_and_other_names_keep_the_encoding() {
-    check(
+    check_groups(
         r#"
         # needs redis >= 7.2
-        > SADD s 1 2 x
-        :3
+        ! SADD s 1 2 x
         > SREM s x
         :1
         > COPY s copy
@@ -221,8 +199,7 @@ fn copies_and_other_names_keep_the_encoding() {
         +OK
         > OBJECT ENCODING other
         "listpack"
-        > SADD n 1 2
-        :2
+        ! SADD n 1 2
         > COPY n copy
         :1
         > OBJECT ENCODING copy
@@ -233,43 +210,29 @@ fn copies_and_other_names_keep_the_encoding() {
 
 #[test]
 fn a_reload_keeps_what_is_in_them() {
-    check(
+    check_groups(
         r#"
         # needs redis >= 7.2
-        > SADD n 1 2 3
-        :3
-        > SADD wide 1 -70000 5000000000 -9223372036854775808
-        :4
-        > SADD small a b 1 "" "\x00\xff"
-        :5
-        > SADD shrunk 1 2 x
-        :3
+        ! SADD n 1 2 3
+        ! SADD wide 1 -70000 5000000000 -9223372036854775808
+        ! SADD small a b 1 "" "\x00\xff"
+        ! SADD shrunk 1 2 x
         > SREM shrunk x
         :1
         > EXPIRE n 1000
         :1
         > DEBUG RELOAD
         +OK
-        > OBJECT ENCODING n
-        "intset"
-        > OBJECT ENCODING wide
-        "intset"
-        > OBJECT ENCODING small
-        "listpack"
-        > OBJECT ENCODING shrunk
-        "listpack"
-        > SMEMBERS n
-        ~["1", "2", "3"]
-        > SMEMBERS wide
-        ~["1", "-70000", "5000000000", "-9223372036854775808"]
-        > SMEMBERS small
-        ~["", "\x00\xff", "a", "b", "1"]
-        > SMEMBERS shrunk
-        ~["1", "2"]
-        > TTL n
-        :990..1000
-        > SADD wide 2
-        :1
+        OBJECT ENCODING n => "intset"
+        OBJECT ENCODING wide => "intset"
+        OBJECT ENCODING small => "listpack"
+        OBJECT ENCODING shrunk => "listpack"
+        SMEMBERS n => ~["1", "2", "3"]
+        SMEMBERS wide => ~["1", "-70000", "5000000000", "-9223372036854775808"]
+        SMEMBERS small => ~["", "\x00\xff", "a", "b", "1"]
+        SMEMBERS shrunk => ~["1", "2"]
+        TTL n => :990..1000
+        ! SADD wide 2
         > SISMEMBER wide -9223372036854775808
         :1
         "#,
@@ -278,21 +241,19 @@ fn a_reload_keeps_what_is_in_them() {
 
 #[test]
 fn too_many_members_of_a_listpack_make_a_table() {
-    check(
+    check_groups(
         r#"
         # needs redis >= 7.2
         > CONFIG GET set-max-listpack-*
         ~["set-max-listpack-entries", "128", "set-max-listpack-value", "64"]
         # config set-max-listpack-entries 3
         # config set-max-listpack-value 4
-        > SADD s a b c
-        :3
+        ! SADD s a b c
         > OBJECT ENCODING s
         "listpack"
         > SADD s a b c
         :0
-        > SADD s d
-        :1
+        ! SADD s d
         > OBJECT ENCODING s
         "hashtable"
         > SREM s b c d
@@ -300,46 +261,34 @@ fn too_many_members_of_a_listpack_make_a_table() {
         > OBJECT ENCODING s
         "hashtable"
         // A long member.
-        > SADD long a 1234
-        :2
+        ! SADD long a 1234
         > OBJECT ENCODING long
         "listpack"
-        > SADD long 12345
-        :1
+        ! SADD long 12345
         > OBJECT ENCODING long
         "hashtable"
-        > SADD begins-long abcde
-        :1
+        ! SADD begins-long abcde
         > OBJECT ENCODING begins-long
         "hashtable"
         // An intset that is asked to hold a text: its integers and the text must fit.
-        > SADD n 1 2
-        :2
-        > SADD n a
-        :1
+        ! SADD n 1 2
+        ! SADD n a
         > OBJECT ENCODING n
         "listpack"
-        > SADD three 1 2 3
-        :3
-        > SADD three a
-        :1
+        ! SADD three 1 2 3
+        ! SADD three a
         > OBJECT ENCODING three
         "hashtable"
-        > SADD wide -1234
-        :1
-        > SADD wide a
-        :1
+        ! SADD wide -1234
+        ! SADD wide a
         > OBJECT ENCODING wide
         "hashtable"
-        > SADD text 1
-        :1
-        > SADD text abcde
-        :1
+        ! SADD text 1
+        ! SADD text abcde
         > OBJECT ENCODING text
         "hashtable"
         // A new limit does not change existing sets until a member is added.
-        > SADD early a b c
-        :3
+        ! SADD early a b c
         # config set-max-listpack-entries 2
         > SADD early a
         :0
@@ -347,13 +296,11 @@ fn too_many_members_of_a_listpack_make_a_table() {
         :1
         > OBJECT ENCODING early
         "listpack"
-        > SADD early d
-        :1
+        ! SADD early d
         > OBJECT ENCODING early
         "hashtable"
         # config set-max-listpack-entries 0
-        > SADD none a
-        :1
+        ! SADD none a
         > OBJECT ENCODING none
         "hashtable"
         "#,
@@ -430,13 +377,12 @@ fn intsets_and_tables_answer_alike() {
 /// SPOP that removes at least five times as many members as it leaves makes a new set of these.
 #[test]
 fn few_members_that_spop_leaves_of_many_are_a_listpack() {
-    check(
+    check_groups(
         r#"
         # needs redis >= 7.2
         # config set-max-listpack-value 4
         # config set-max-intset-entries 3
-        > SADD many a b c d e f longer
-        :7
+        ! SADD many a b c d e f longer
         > SREM many longer
         :1
         > OBJECT ENCODING many
@@ -451,13 +397,11 @@ fn few_members_that_spop_leaves_of_many_are_a_listpack() {
         :5
         > OBJECT ENCODING fewer
         "listpack"
-        > SADD fewer longer
-        :1
+        ! SADD fewer longer
         > OBJECT ENCODING fewer
         "hashtable"
         // One by one they stay a table.
-        > SADD single a b c d e longer
-        :6
+        ! SADD single a b c d e longer
         > SREM single a b c d longer
         :5
         > EVAL "redis.call('SADD', KEYS[1], 'x') redis.call('SPOP', KEYS[1])" 1 single
@@ -465,10 +409,8 @@ fn few_members_that_spop_leaves_of_many_are_a_listpack() {
         > OBJECT ENCODING single
         "hashtable"
         // Integers that were a table become a listpack, and those that were an intset stay one.
-        > SADD numbers 1 2 3
-        :3
-        > SADD numbers 4 5 6
-        :3
+        ! SADD numbers 1 2 3
+        ! SADD numbers 4 5 6
         > OBJECT ENCODING numbers
         "hashtable"
         > EVAL "return #redis.call('SPOP', KEYS[1], ARGV[1])" 1 numbers 5
@@ -476,23 +418,20 @@ fn few_members_that_spop_leaves_of_many_are_a_listpack() {
         > OBJECT ENCODING numbers
         "listpack"
         # config set-max-intset-entries 512
-        > SADD few 1 2 3 4 5 6
-        :6
+        ! SADD few 1 2 3 4 5 6
         > EVAL "return #redis.call('SPOP', KEYS[1], ARGV[1])" 1 few 5
         :5
         > OBJECT ENCODING few
         "intset"
         // What is left is too long.
-        > SADD long longer1 longer2 longer3 longer4 longer5 longer6
-        :6
+        ! SADD long longer1 longer2 longer3 longer4 longer5 longer6
         > EVAL "return #redis.call('SPOP', KEYS[1], ARGV[1])" 1 long 5
         :5
         > OBJECT ENCODING long
         "hashtable"
         // There are too many.
         # config set-max-listpack-entries 1
-        > SADD two a b c d e f g h i j k l
-        :12
+        ! SADD two a b c d e f g h i j k l
         > EVAL "return #redis.call('SPOP', KEYS[1], ARGV[1])" 1 two 10
         :10
         > OBJECT ENCODING two

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use wire::{Connection, Reply, Session, check};
+use wire::{Connection, Reply, Session, check_groups};
 
-const MANY: usize = 100_000;
+const MANY: usize = 30_000;
 
 #[test]
-fn a_hundred_thousand_members() {
+fn many_members() {
     let session = Session::start();
     let mut connection = session.connect();
     let members = numbered(0..MANY);
@@ -110,12 +110,10 @@ fn long_members() {
 /// The names of keys may be any bytes too, and may be the same as those of members.
 #[test]
 fn names_of_keys() {
-    check(
+    check_groups(
         r#"
-        > SADD "" ""
-        :1
-        > SADD "\x00\r\n" ""
-        :1
+        ! SADD "" ""
+        ! SADD "\x00\r\n" ""
         > SINTER "" "\x00\r\n"
         [""]
         > SMOVE "" "\x00" ""
@@ -124,8 +122,7 @@ fn names_of_keys() {
         :0
         > SMEMBERS "\x00"
         [""]
-        > SADD a a
-        :1
+        ! SADD a a
         > SMEMBERS a
         ["a"]
         "#,

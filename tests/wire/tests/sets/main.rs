@@ -3,7 +3,6 @@
 mod agreement;
 mod combine;
 mod combine_store;
-mod command_table;
 mod commands;
 mod dump;
 mod encoding;

@@ -1,6 +1,6 @@
 //! SADD, SREM, SCARD, SISMEMBER, SMISMEMBER, SMEMBERS.
 
-use wire::check;
+use wire::{check, check_groups};
 
 #[test]
 fn members_are_added_once() {
@@ -84,56 +84,38 @@ fn members_are_removed() {
 
 #[test]
 fn membership() {
-    check(
+    check_groups(
         r#"
         > SADD s a b 1
         :3
-        > SISMEMBER s a
-        :1
-        > SISMEMBER s nosuch
-        :0
-        > SISMEMBER s 1
-        :1
-        > SISMEMBER s ""
-        :0
-        > SISMEMBER nosuch a
-        :0
-        > SMISMEMBER s a
-        [:1]
-        > SMISMEMBER s nosuch
-        [:0]
-        > SMISMEMBER s a nosuch b a 1 A
-        [:1, :0, :1, :1, :1, :0]
-        > SMISMEMBER nosuch a b
-        [:0, :0]
+        SISMEMBER s a => :1
+        SISMEMBER s nosuch => :0
+        SISMEMBER s 1 => :1
+        SISMEMBER s "" => :0
+        SISMEMBER nosuch a => :0
+        SMISMEMBER s a => [:1]
+        SMISMEMBER s nosuch => [:0]
+        SMISMEMBER s a nosuch b a 1 A => [:1, :0, :1, :1, :1, :0]
+        SMISMEMBER nosuch a b => [:0, :0]
         > SADD n 1 2
         :2
-        > SISMEMBER n 1
-        :1
-        > SISMEMBER n 3
-        :0
-        > SISMEMBER n x
-        :0
-        > SMISMEMBER n 1 x 2 3 ""
-        [:1, :0, :1, :0, :0]
-        > SCARD s
-        :3
-        > SCARD nosuch
-        :0
-        > SMEMBERS nosuch
-        []
-        > EXISTS nosuch
-        :0
+        SISMEMBER n 1 => :1
+        SISMEMBER n 3 => :0
+        SISMEMBER n x => :0
+        SMISMEMBER n 1 x 2 3 "" => [:1, :0, :1, :0, :0]
+        SCARD s => :3
+        SCARD nosuch => :0
+        SMEMBERS nosuch => []
+        EXISTS nosuch => :0
         "#,
     );
 }
 
 #[test]
 fn in_resp3_members_are_a_set() {
-    check(
+    check_groups(
         r#"
-        > HELLO 3
-        *
+        ! HELLO 3
         > SADD s a
         :1
         > SADD s a b
@@ -142,20 +124,13 @@ fn in_resp3_members_are_a_set() {
         set["a", "b"]
         > SADD n 1 2
         :2
-        > SMEMBERS n
-        set["1", "2"]
-        > SMEMBERS nosuch
-        set[]
-        > SISMEMBER s a
-        :1
-        > SISMEMBER s nosuch
-        :0
-        > SMISMEMBER s a nosuch
-        [:1, :0]
-        > SMISMEMBER nosuch a
-        [:0]
-        > SCARD s
-        :2
+        SMEMBERS n => set["1", "2"]
+        SMEMBERS nosuch => set[]
+        SISMEMBER s a => :1
+        SISMEMBER s nosuch => :0
+        SMISMEMBER s a nosuch => [:1, :0]
+        SMISMEMBER nosuch a => [:0]
+        SCARD s => :2
         > SREM s a
         :1
         "#,
@@ -165,7 +140,7 @@ fn in_resp3_members_are_a_set() {
 /// The exact bytes of an empty set and of one member, in both protocols.
 #[test]
 fn bytes_of_replies() {
-    check(
+    check_groups(
         r#"
         > SADD s a
         :1
@@ -175,8 +150,7 @@ fn bytes_of_replies() {
         << "*1\r\n$1\r\na\r\n"
         >> "SINTER s nosuch\r\n"
         << "*0\r\n"
-        > HELLO 3
-        *
+        ! HELLO 3
         >> "SMEMBERS nosuch\r\n"
         << "~0\r\n"
         >> "SMEMBERS s\r\n"
@@ -195,155 +169,6 @@ fn bytes_of_replies() {
         << "~0\r\n"
         >> "SPOP s 1\r\n"
         << "~1\r\n$1\r\na\r\n"
-        "#,
-    );
-}
-
-#[test]
-fn wrong_numbers_of_arguments() {
-    check(
-        r#"
-        > SADD
-        -ERR wrong number of arguments for 'sadd' command
-        > SADD s
-        -ERR wrong number of arguments for 'sadd' command
-        > SREM
-        -ERR wrong number of arguments for 'srem' command
-        > SREM s
-        -ERR wrong number of arguments for 'srem' command
-        > SCARD
-        -ERR wrong number of arguments for 'scard' command
-        > SCARD s more
-        -ERR wrong number of arguments for 'scard' command
-        > SISMEMBER s
-        -ERR wrong number of arguments for 'sismember' command
-        > SISMEMBER s a b
-        -ERR wrong number of arguments for 'sismember' command
-        > SMISMEMBER
-        -ERR wrong number of arguments for 'smismember' command
-        > SMISMEMBER s
-        -ERR wrong number of arguments for 'smismember' command
-        > SMEMBERS
-        -ERR wrong number of arguments for 'smembers' command
-        > SMEMBERS s more
-        -ERR wrong number of arguments for 'smembers' command
-        > DBSIZE
-        :0
-        "#,
-    );
-}
-
-#[test]
-fn other_types_are_refused() {
-    check(
-        r#"
-        > SET str x
-        +OK
-        > HSET h f v
-        :1
-        > ZADD z 1 a
-        :1
-        > SADD str a
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > SADD h a
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > SADD z a
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > SREM str a
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > SREM z a
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > SCARD str
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > SCARD h
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > SISMEMBER str a
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > SISMEMBER z a
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > SMISMEMBER str a b
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > SMISMEMBER h a
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > SMEMBERS str
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > SMEMBERS z
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > GET str
-        "x"
-        > ZCARD z
-        :1
-        // Too few arguments are noticed before the type.
-        > SADD str
-        -ERR wrong number of arguments for 'sadd' command
-        > SISMEMBER str
-        -ERR wrong number of arguments for 'sismember' command
-        "#,
-    );
-}
-
-#[test]
-fn other_commands_refuse_a_set() {
-    check(
-        r#"
-        > SADD s a
-        :1
-        > GET s
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > SET s x GET
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > GETDEL s
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > STRLEN s
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > INCR s
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > APPEND s x
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > SETBIT s 0 1
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > HSET s f v
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > HGETALL s
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > HLEN s
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > HSCAN s 0
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > ZADD s 1 a
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > ZCARD s
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > ZSCORE s a
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > ZRANGE s 0 -1
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > ZREM s a
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > ZPOPMIN s
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > ZRANDMEMBER s
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > ZSCAN s 0
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > MGET s
-        [(nil)]
-        > SETNX s x
-        :0
-        > SMEMBERS s
-        ["a"]
-        > SET s x
-        +OK
-        > TYPE s
-        +string
-        > SADD s a
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > DEL s
-        :1
-        > SADD s a
-        :1
-        > TYPE s
-        +set
         "#,
     );
 }

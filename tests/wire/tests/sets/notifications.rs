@@ -1,6 +1,6 @@
 //! Keyspace notifications of sets.
 
-use wire::{check, check_events};
+use wire::check_events;
 
 #[test]
 fn adding_and_removing() {
@@ -131,25 +131,6 @@ fn storing() {
     );
 }
 
-#[test]
-fn keys() {
-    check_events(
-        r#"
-        SADD s a => new s, sadd s
-        COPY s copy => new copy, copy_to copy
-        RENAME copy other => new other, rename_from copy, rename_to other
-        EXPIRE s 100 => expire s
-        SADD s b => sadd s
-        PERSIST s => persist s
-        DEL other => del other
-        MOVE s 1 => move_from s
-        SADD s a => new s, sadd s
-        RESTORE r 0 "\x02\x02\x01a\x01b\n\x00\xfed!%\xeb\x03=\r" => new r, restore r
-        EXPIREAT s 1 => del s
-        "#,
-    );
-}
-
 /// A script and a transaction publish the events of each command in it, in order.
 #[test]
 fn scripts_and_transactions() {
@@ -161,70 +142,6 @@ fn scripts_and_transactions() {
         SMOVE s t a =>
         SREM t a =>
         EXEC => new s, sadd s, srem s, del s, new t, sadd t, srem t, del t
-        "#,
-    );
-}
-
-#[test]
-fn an_expired_set() {
-    check(
-        r#"
-        # config notify-keyspace-events Ex
-        2> PSUBSCRIBE __keyevent@0__:*
-        ["psubscribe", "__keyevent@0__:*", :1]
-        > SADD s a
-        :1
-        > PEXPIRE s 1
-        :1
-        # eventually
-        > SCARD s
-        :0
-        2< ["pmessage", "__keyevent@0__:*", "__keyevent@0__:expired", "s"]
-        "#,
-    );
-}
-
-#[test]
-fn the_letter_s_chooses_sets() {
-    check(
-        r#"
-        # config notify-keyspace-events KEs
-        2> PSUBSCRIBE __key*@0__:*
-        ["psubscribe", "__key*@0__:*", :1]
-        > SADD s a b
-        :2
-        2< ["pmessage", "__key*@0__:*", "__keyspace@0__:s", "sadd"]
-        2< ["pmessage", "__key*@0__:*", "__keyevent@0__:sadd", "s"]
-        > SET str x
-        +OK
-        > ZADD z 1 a
-        :1
-        > HSET h f v
-        :1
-        > SPOP s 1
-        [*]
-        2< ["pmessage", "__key*@0__:*", "__keyspace@0__:s", "spop"]
-        2< ["pmessage", "__key*@0__:*", "__keyevent@0__:spop", "s"]
-        > SINTERSTORE to s
-        :1
-        2< ["pmessage", "__key*@0__:*", "__keyspace@0__:to", "sinterstore"]
-        2< ["pmessage", "__key*@0__:*", "__keyevent@0__:sinterstore", "to"]
-        // That a key is deleted is no event of sets.
-        > SREM to a b
-        :1
-        2< ["pmessage", "__key*@0__:*", "__keyspace@0__:to", "srem"]
-        2< ["pmessage", "__key*@0__:*", "__keyevent@0__:srem", "to"]
-        # config notify-keyspace-events Ksg
-        > SREM s a b
-        :1
-        2< ["pmessage", "__key*@0__:*", "__keyspace@0__:s", "srem"]
-        2< ["pmessage", "__key*@0__:*", "__keyspace@0__:s", "del"]
-        # config notify-keyspace-events Kz
-        > SADD s a
-        :1
-        > ZUNIONSTORE s 1 s
-        :1
-        2< ["pmessage", "__key*@0__:*", "__keyspace@0__:s", "zunionstore"]
         "#,
     );
 }

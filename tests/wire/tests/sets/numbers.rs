@@ -1,6 +1,6 @@
 //! Integers as members: which texts an intset takes for integers, and how wide its integers are.
 
-use wire::{Session, check};
+use wire::{Session, check, check_groups};
 
 #[test]
 fn only_the_plain_spelling_is_an_integer() {
@@ -62,18 +62,14 @@ fn only_the_plain_spelling_is_an_integer() {
 
 #[test]
 fn different_spellings_are_different_members() {
-    check(
+    check_groups(
         r#"
         > SADD s 1
         :1
-        > SISMEMBER s 01
-        :0
-        > SISMEMBER s +1
-        :0
-        > SISMEMBER s 1.0
-        :0
-        > SISMEMBER s " 1"
-        :0
+        SISMEMBER s 01 => :0
+        SISMEMBER s +1 => :0
+        SISMEMBER s 1.0 => :0
+        SISMEMBER s " 1" => :0
         > SREM s 01 +1 1.0
         :0
         > OBJECT ENCODING s

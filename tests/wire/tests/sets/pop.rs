@@ -2,14 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use wire::{Reply, Session, check};
+use wire::{Reply, Session, check_groups};
 
 #[test]
 fn spop() {
-    check(
+    check_groups(
         r#"
-        > SADD s a
-        :1
+        ! SADD s a
         > SPOP s
         "a"
         > EXISTS s
@@ -18,14 +17,12 @@ fn spop() {
         (nil)
         > SPOP nosuch
         (nil)
-        > SADD s a
-        :1
+        ! SADD s a
         > SPOP s 1
         ["a"]
         > EXISTS s
         :0
-        > SADD s a b c
-        :3
+        ! SADD s a b c
         > SPOP s 0
         []
         > SCARD s
@@ -34,8 +31,7 @@ fn spop() {
         ~["a", "b", "c"]
         > EXISTS s
         :0
-        > SADD s a b c
-        :3
+        ! SADD s a b c
         > SPOP s 100
         ~["a", "b", "c"]
         > EXISTS s
@@ -44,20 +40,17 @@ fn spop() {
         []
         > SPOP nosuch 0
         []
-        > SADD s a
-        :1
+        ! SADD s a
         > SPOP s 9223372036854775807
         ["a"]
         > EXISTS s
         :0
-        > SADD n 1 2 3
-        :3
+        ! SADD n 1 2 3
         > SPOP n 5
         ~["1", "2", "3"]
         > EXISTS n
         :0
-        > SADD n 7
-        :1
+        ! SADD n 7
         > SPOP n
         "7"
         > EXISTS n
@@ -68,12 +61,10 @@ fn spop() {
 
 #[test]
 fn in_resp3_only_a_count_gives_a_set() {
-    check(
+    check_groups(
         r#"
-        > HELLO 3
-        *
-        > SADD s a b c
-        :3
+        ! HELLO 3
+        ! SADD s a b c
         > SPOP s 0
         set[]
         > SPOP s 3
@@ -84,8 +75,7 @@ fn in_resp3_only_a_count_gives_a_set() {
         set[]
         > SPOP s 0
         set[]
-        > SADD s a
-        :1
+        ! SADD s a
         > SPOP s
         "a"
         "#,
@@ -94,63 +84,40 @@ fn in_resp3_only_a_count_gives_a_set() {
 
 #[test]
 fn bad_counts() {
-    check(
+    check_groups(
         r#"
-        > SADD s a
-        :1
-        > SPOP s -1
+        ! SADD s a
         -ERR value is out of range, must be positive
-        > SPOP s -9223372036854775808
-        -ERR value is out of range, must be positive
-        > SPOP s abc
-        -ERR value is out of range, must be positive
-        > SPOP s 1.5
-        -ERR value is out of range, must be positive
-        > SPOP s ""
-        -ERR value is out of range, must be positive
-        > SPOP s " 1"
-        -ERR value is out of range, must be positive
-        > SPOP s +1
-        -ERR value is out of range, must be positive
-        > SPOP s 01
-        -ERR value is out of range, must be positive
-        > SPOP s 9223372036854775808
-        -ERR value is out of range, must be positive
+            SPOP s -1
+            SPOP s -9223372036854775808
+            SPOP s abc
+            SPOP s 1.5
+            SPOP s ""
+            SPOP s " 1"
+            SPOP s +1
+            SPOP s 01
+            SPOP s 9223372036854775808
         // The count is checked before the key's type, and also when there is no key.
-        > SPOP nosuch -1
         -ERR value is out of range, must be positive
-        > SPOP nosuch abc
+            SPOP nosuch -1
+            SPOP nosuch abc
+        ! SET str x
         -ERR value is out of range, must be positive
-        > SET str x
-        +OK
-        > SPOP str abc
-        -ERR value is out of range, must be positive
-        > SPOP str -1
-        -ERR value is out of range, must be positive
-        > SPOP str
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > SPOP str 1
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > SPOP str 0
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > SPOP s 1 2
+            SPOP str abc
+            SPOP str -1
         -ERR syntax error
-        > SPOP str 1 2
-        -ERR syntax error
-        > SPOP
-        -ERR wrong number of arguments for 'spop' command
-        > SCARD s
-        :1
+            SPOP s 1 2
+            SPOP str 1 2
+        SCARD s => :1
         "#,
     );
 }
 
 #[test]
 fn the_deadline_and_the_encoding_of_the_rest_stay() {
-    check(
+    check_groups(
         r#"
-        > SADD s a b c d
-        :4
+        ! SADD s a b c d
         > EXPIRE s 1000
         :1
         > SPOP s
@@ -163,15 +130,13 @@ fn the_deadline_and_the_encoding_of_the_rest_stay() {
         :990..1000
         > OBJECT ENCODING s
         "hashtable" | "listpack"
-        > SADD n 1 2 3 4
-        :4
+        ! SADD n 1 2 3 4
         > SPOP n 3
         [*, *, *]
         > OBJECT ENCODING n
         "intset"
         // When most members are popped, Redis builds a new set of the rest: the deadline stays, the encoding may change.
-        > SADD most 1 2 3 4 5 6 7 8 9 10 a
-        :11
+        ! SADD most 1 2 3 4 5 6 7 8 9 10 a
         > EXPIRE most 1000
         :1
         > SREM most a
@@ -180,12 +145,9 @@ fn the_deadline_and_the_encoding_of_the_rest_stay() {
         "hashtable" | "listpack"
         > SPOP most 9
         [*, *, *, *, *, *, *, *, *]
-        > OBJECT ENCODING most
-        "intset" | "hashtable" | "listpack"
-        > SCARD most
-        :1
-        > TTL most
-        :990..1000
+        OBJECT ENCODING most => "intset" | "hashtable" | "listpack"
+        SCARD most => :1
+        TTL most => :990..1000
         "#,
     );
 }

@@ -1,15 +1,13 @@
 //! SMOVE.
 
-use wire::check;
+use wire::check_groups;
 
 #[test]
 fn a_member_moves() {
-    check(
+    check_groups(
         r#"
-        > SADD from a b c
-        :3
-        > SADD to x
-        :1
+        ! SADD from a b c
+        ! SADD to x
         > SMOVE from to a
         :1
         > SMEMBERS from
@@ -28,20 +26,14 @@ fn a_member_moves() {
         // The last member takes the source away.
         > SMOVE from new c
         :1
-        > EXISTS from
+        EXISTS from => :0
+        SMEMBERS new => ~["b", "c"]
         :0
-        > SMEMBERS new
-        ~["b", "c"]
-        > SMOVE from new c
-        :0
-        > SMOVE nosuch new a
-        :0
-        > SMOVE nosuch nosuch2 a
-        :0
-        > DBSIZE
-        :2
-        > HELLO 3
-        *
+            SMOVE from new c
+            SMOVE nosuch new a
+            SMOVE nosuch nosuch2 a
+        DBSIZE => :2
+        ! HELLO 3
         > SMOVE new to b
         :1
         > SMOVE new to b
@@ -52,20 +44,17 @@ fn a_member_moves() {
 
 #[test]
 fn a_member_that_is_in_both_leaves_the_source() {
-    check(
+    check_groups(
         r#"
-        > SADD from a b
-        :2
-        > SADD to a
-        :1
+        ! SADD from a b
+        ! SADD to a
         > SMOVE from to a
         :1
         > SMEMBERS from
         ["b"]
         > SMEMBERS to
         ["a"]
-        > SADD to b
-        :1
+        ! SADD to b
         > SMOVE from to b
         :1
         > EXISTS from
@@ -78,10 +67,9 @@ fn a_member_that_is_in_both_leaves_the_source() {
 
 #[test]
 fn source_and_destination_may_be_the_same() {
-    check(
+    check_groups(
         r#"
-        > SADD s a
-        :1
+        ! SADD s a
         > EXPIRE s 1000
         :1
         > SMOVE s s a
@@ -102,50 +90,39 @@ fn source_and_destination_may_be_the_same() {
 
 #[test]
 fn types_of_source_and_destination() {
-    check(
+    check_groups(
         r#"
-        > SADD s a
-        :1
-        > SET str x
-        +OK
-        > HSET h f v
-        :1
-        > SMOVE str s a
+        ! SADD s a
+        ! SET str x
+        ! HSET h f v
         -WRONGTYPE Operation against a key holding the wrong kind of value
-        > SMOVE s str a
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > SMOVE s h a
-        -WRONGTYPE Operation against a key holding the wrong kind of value
+            SMOVE str s a
+            SMOVE s str a
+            SMOVE s h a
         // The type of the destination counts even if there is nothing to move,
         > SMOVE s str nosuch
         -WRONGTYPE Operation against a key holding the wrong kind of value
         // but it is not checked when there is no source.
         > SMOVE nosuch str a
         :0
-        > SMOVE str nosuch a
         -WRONGTYPE Operation against a key holding the wrong kind of value
-        > SMOVE str str a
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > SMOVE str h a
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > SMEMBERS s
-        ["a"]
-        > GET str
-        "x"
+            SMOVE str nosuch a
+            SMOVE str str a
+            SMOVE str h a
+        SMEMBERS s => ["a"]
+        GET str => "x"
         "#,
     );
 }
 
 #[test]
 fn deadlines_stay_with_their_keys() {
-    check(
+    check_groups(
         r#"
-        > SADD from a b
-        :2
+        ! SADD from a b
         > EXPIRE from 1000
         :1
-        > SADD to x
-        :1
+        ! SADD to x
         > SMOVE from to a
         :1
         > TTL from
@@ -170,13 +147,11 @@ fn deadlines_stay_with_their_keys() {
 
 #[test]
 fn encodings_change_as_members_move() {
-    check(
+    check_groups(
         r#"
         # needs redis >= 7.2
-        > SADD numbers 1 2
-        :2
-        > SADD words a b 7
-        :3
+        ! SADD numbers 1 2
+        ! SADD words a b 7
         > SMOVE words numbers a
         :1
         > OBJECT ENCODING numbers
@@ -198,30 +173,13 @@ fn encodings_change_as_members_move() {
         > EXISTS words
         :0
         # config set-max-intset-entries 2
-        > SADD small 5 6
-        :2
+        ! SADD small 5 6
         > SMOVE new small 7
         :1
         > OBJECT ENCODING small
         "hashtable"
         > SMEMBERS small
         ~["5", "6", "7"]
-        "#,
-    );
-}
-
-#[test]
-fn wrong_numbers_of_arguments() {
-    check(
-        r#"
-        > SMOVE
-        -ERR wrong number of arguments for 'smove' command
-        > SMOVE a
-        -ERR wrong number of arguments for 'smove' command
-        > SMOVE a b
-        -ERR wrong number of arguments for 'smove' command
-        > SMOVE a b c d
-        -ERR wrong number of arguments for 'smove' command
         "#,
     );
 }

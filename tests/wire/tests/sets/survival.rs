@@ -18,7 +18,7 @@ fn random_changes_survive_a_kill() {
     for round in 0..2 {
         let mut connection = server.connect();
         for _ in 0..50 {
-            let pipeline = commands.pipeline(40);
+            let pipeline = commands.pipeline();
             connection.pipeline(&pipeline);
         }
         // Sets of both encodings: most, few, one and all of their members are popped.

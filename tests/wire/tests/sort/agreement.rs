@@ -26,7 +26,7 @@ const ODD_WORDS: &[&str] = &[
 #[test]
 fn random_commands_agree_with_redis() {
     let readings: Vec<String> = ["l1", "l2", "long", "d1", "d2"].map(|key| format!("LRANGE {key} 0 -1")).to_vec();
-    agree_with_redis(20_000, next_command, &readings);
+    agree_with_redis(5_000, next_command, &readings);
 }
 
 fn next_command(random: &mut Random) -> String {

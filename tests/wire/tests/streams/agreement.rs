@@ -28,7 +28,7 @@ fn random_commands_agree_with_a_plain_model() {
     let mut connection = session.connect();
     let mut commands = Commands::sound(Random::from_env());
     let (mut model, mut history) = (Model::default(), History::default());
-    while history.count < steps(20_000) {
+    while history.count < steps(6_000) {
         let pipeline = commands.pipeline(PIPELINE_MAX);
         let expected = pipeline.iter().map(|command| model.run(command)).collect();
         let mut received = connection.pipeline(&pipeline);
@@ -76,7 +76,7 @@ fn random_commands_agree_with_redis() {
     };
     let mut history = History::default();
     let mut read_at = COMMANDS_BETWEEN_READINGS;
-    while history.count < steps(10_000) {
+    while history.count < steps(5_000) {
         let pipeline = commands.pipeline(PIPELINE_MAX);
         history.compare(&pipeline, ask(&mut judge, &pipeline), ask(&mut connection, &pipeline));
         if history.count >= read_at {

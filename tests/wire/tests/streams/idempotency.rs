@@ -1,7 +1,7 @@
 //! XADD with IDMP and IDMPAUTO, and XCFGSET: a producer that sends an entry again adds it once. As Redis 8.6 documents
 //! them.
 
-use wire::{Session, check};
+use wire::{Session, check_rows};
 
 fn session() -> Option<Session> {
     let session = Session::start();
@@ -74,61 +74,39 @@ fn a_stream_remembers_so_many_ids() {
 
 #[test]
 fn what_producers_and_xcfgset_are_told() {
-    check(
+    check_rows(
         r#"
         # needs redis >= 8.6
-        > XADD s IDMP p1 * f v
-        -ERR Invalid stream ID specified as stream command argument
-        > XADD s IDMP p1 i 1-1 f v
-        -ERR IDMP/IDMPAUTO can be used only with auto-generated IDs
-        > XADD s IDMPAUTO p1 1-1 f v
-        -ERR IDMP/IDMPAUTO can be used only with auto-generated IDs
-        > XADD s IDMP p1 i IDMP p2 i * f v
-        -ERR IDMP/IDMPAUTO specified multiple times
-        > XADD s IDMPAUTO p1 IDMP p2 i * f v
-        -ERR IDMP/IDMPAUTO specified multiple times
-        > XADD s IDMP "" i * f v
-        -ERR IDMP requires a non-empty producer ID
-        > XADD s IDMP p1 "" * f v
-        -ERR IDMP requires a non-empty idempotent ID
-        > XADD s IDMPAUTO "" * f v
-        -ERR IDMPAUTO requires a non-empty producer ID
-        > XCFGSET s IDMP-DURATION 5
-        -ERR no such key
-        > XADD s 1-1 f v
-        "1-1"
+        XADD s IDMP p1 * f v => -ERR Invalid stream ID specified as stream command argument
+        XADD s IDMP p1 i 1-1 f v => -ERR IDMP/IDMPAUTO can be used only with auto-generated IDs
+        XADD s IDMPAUTO p1 1-1 f v => -ERR IDMP/IDMPAUTO can be used only with auto-generated IDs
+        XADD s IDMP p1 i IDMP p2 i * f v => -ERR IDMP/IDMPAUTO specified multiple times
+        XADD s IDMPAUTO p1 IDMP p2 i * f v => -ERR IDMP/IDMPAUTO specified multiple times
+        XADD s IDMP "" i * f v => -ERR IDMP requires a non-empty producer ID
+        XADD s IDMP p1 "" * f v => -ERR IDMP requires a non-empty idempotent ID
+        XADD s IDMPAUTO "" * f v => -ERR IDMPAUTO requires a non-empty producer ID
+        XCFGSET s IDMP-DURATION 5 => -ERR no such key
+        XADD s 1-1 f v => "1-1"
         > XINFO STREAM s
         ["length", :1, "radix-tree-keys", :1, "radix-tree-nodes", :2, "last-generated-id", "1-1", "max-deleted-entry-id", "0-0", "entries-added", :1, "recorded-first-entry-id", "1-1", "groups", :0, ...]
-        > XCFGSET s
-        -ERR At least one parameter must be specified
-        > XCFGSET s IDMP-DURATION
-        -ERR syntax error
-        > XCFGSET s OTHER 5
-        -ERR syntax error
-        > XCFGSET s IDMP-DURATION A
+        XCFGSET s => -ERR At least one parameter must be specified
+        XCFGSET s IDMP-DURATION => -ERR syntax error
+        XCFGSET s OTHER 5 => -ERR syntax error
         -ERR value is not an integer or out of range
-        > XCFGSET s IDMP-MAXSIZE 000
-        -ERR value is not an integer or out of range
-        > XCFGSET s IDMP-DURATION INVALID IDMP-MAXSIZE
-        -ERR value is not an integer or out of range
-        > XCFGSET s IDMP-DURATION 0
+            XCFGSET s IDMP-DURATION A
+            XCFGSET s IDMP-MAXSIZE 000
+            XCFGSET s IDMP-DURATION INVALID IDMP-MAXSIZE
         -ERR IDMP-DURATION must be between 1 and 86400 seconds
-        > XCFGSET s IDMP-DURATION -1
-        -ERR IDMP-DURATION must be between 1 and 86400 seconds
-        > XCFGSET s IDMP-DURATION 86401
-        -ERR IDMP-DURATION must be between 1 and 86400 seconds
-        > XCFGSET s IDMP-MAXSIZE -1
-        -ERR IDMP-MAXSIZE must be between 1 and 10000 entries
-        > XCFGSET s IDMP-MAXSIZE 10001
-        -ERR IDMP-MAXSIZE must be between 1 and 10000 entries
-        > XCFGSET s IDMP-DURATION 86400 IDMP-MAXSIZE 10000
-        +OK
+            XCFGSET s IDMP-DURATION 0
+            XCFGSET s IDMP-DURATION -1
+            XCFGSET s IDMP-DURATION 86401
+        XCFGSET s IDMP-MAXSIZE -1 => -ERR IDMP-MAXSIZE must be between 1 and 10000 entries
+        XCFGSET s IDMP-MAXSIZE 10001 => -ERR IDMP-MAXSIZE must be between 1 and 10000 entries
+        XCFGSET s IDMP-DURATION 86400 IDMP-MAXSIZE 10000 => +OK
         > XINFO STREAM s
         ["length", :1, "radix-tree-keys", :1, "radix-tree-nodes", :2, "last-generated-id", "1-1", "max-deleted-entry-id", "0-0", "entries-added", :1, "recorded-first-entry-id", "1-1", "idmp-duration", :86400, "idmp-maxsize", :10000, "pids-tracked", :0, "iids-tracked", :0, "iids-added", :0, "iids-duplicates", :0, "groups", :0, ...]
-        > CONFIG SET stream-idmp-duration 86401
-        ~-ERR *must be between*
-        > CONFIG SET stream-idmp-maxsize 0
-        ~-ERR *must be between*
+        CONFIG SET stream-idmp-duration 86401 => ~-ERR *must be between*
+        CONFIG SET stream-idmp-maxsize 0 => ~-ERR *must be between*
         "#,
     );
 }

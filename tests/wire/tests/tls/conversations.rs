@@ -145,8 +145,10 @@ fn a_client_that_reads_slowly_gets_all_and_takes_bounded_memory() {
 
 #[test]
 fn clients_are_listed_killed_and_moved_like_others() {
-    let Some(server) = TlsServer::start(&["--threads", "2", "--worker-balance", "gather"]) else { return };
-    let mut control = server.connect();
+    let Some((server, mut control)) = TlsServer::start_with_control(&["--threads", "2", "--worker-balance", "gather"])
+    else {
+        return;
+    };
     let mut clients: Vec<_> = (0..8).map(|_| server.connect_tls()).collect();
     let list = control.run("CLIENT LIST TYPE normal").text().to_owned();
     let port = format!("laddr=127.0.0.1:{} ", server.tls_address.port());

@@ -1,11 +1,10 @@
 //! A crowd of hostile clients on both ports, and well-behaved ones beside it: the server lives, its memory is bounded, and every
-//! request of the well-behaved is answered. `HOLDFAST_TEST_CROWD` is how many there are; how long requests take beside them is
-//! printed.
+//! request of the well-behaved is answered. `HOLDFAST_TEST_CROWD` is how many there are.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{env, fs, thread};
 use wire::Random;
 
@@ -23,8 +22,6 @@ const ROUNDS: usize = 6;
 const BYTES_EACH_MAX: usize = 16 * 1024;
 /// What the server may take besides: buffers of its threads, and what the allocator keeps.
 const BYTES_MORE_MAX: usize = 32 * 1024 * 1024;
-/// Requests of each well-behaved client before the crowd comes.
-const REQUESTS_BEFORE: usize = 500;
 /// The pause between two requests of a well-behaved client.
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -39,33 +36,12 @@ fn a_crowd_of_hostile_clients_costs_little_and_others_are_served() {
     let mut control = server.connect();
     let memory_before: usize = info(&mut control, "used_memory");
     let (mut plain, mut with_tls) = (server.connect(), server.connect_tls());
-    let mut plain_times = Times::default();
-    let mut tls_times = Times::default();
-    for number in 1..=REQUESTS_BEFORE as i64 {
-        plain_times.before.push(timed(|| assert_eq!(plain.run("INCR plain").integer(), number)));
-        tls_times.before.push(timed(|| assert_eq!(with_tls.run("INCR tls").integer(), number)));
-        thread::sleep(PAUSE);
-    }
 
     let (is_over, memory_most) = (AtomicBool::new(false), AtomicUsize::new(0));
     let mut crowd = Crowd::new(count, server.address(), server.tls_address, client_hello(&server));
     thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut number = REQUESTS_BEFORE as i64;
-            while !is_over.load(SeqCst) {
-                number += 1;
-                plain_times.beside.push(timed(|| assert_eq!(plain.run("INCR plain").integer(), number)));
-                thread::sleep(PAUSE);
-            }
-        });
-        scope.spawn(|| {
-            let mut number = REQUESTS_BEFORE as i64;
-            while !is_over.load(SeqCst) {
-                number += 1;
-                tls_times.beside.push(timed(|| assert_eq!(with_tls.run("INCR tls").integer(), number)));
-                thread::sleep(PAUSE);
-            }
-        });
+        scope.spawn(|| ask_in_turn(&is_over, |number| assert_eq!(plain.run("INCR plain").integer(), number)));
+        scope.spawn(|| ask_in_turn(&is_over, |number| assert_eq!(with_tls.run("INCR tls").integer(), number)));
         // Whatever happens here, the others must end.
         let _end = SetAtEnd(&is_over);
         for _ in 0..ROUNDS {
@@ -78,7 +54,6 @@ fn a_crowd_of_hostile_clients_costs_little_and_others_are_served() {
     });
     assert!(crowd.reopened > 0, "those who talk nonsense are closed");
     println!("{count} hostile clients, {} closed by the server and back again", crowd.reopened);
-    println!("a request without TLS: {plain_times}; with TLS: {tls_times}");
     let memory_max = memory_before + count * BYTES_EACH_MAX + BYTES_MORE_MAX;
     let memory_most = memory_most.into_inner();
     println!("memory: {} kB before, {} kB at most", memory_before / 1024, memory_most / 1024);
@@ -113,29 +88,14 @@ impl Drop for SetAtEnd<'_> {
     }
 }
 
-fn timed(work: impl FnOnce()) -> Duration {
-    let began = Instant::now();
-    work();
-    began.elapsed()
-}
-
-/// How long requests took before the crowd came, and beside it.
-#[derive(Default)]
-struct Times {
-    before: Vec<Duration>,
-    beside: Vec<Duration>,
-}
-
-impl std::fmt::Display for Times {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let median = |times: &[Duration]| {
-            let mut sorted = times.to_vec();
-            sorted.sort_unstable();
-            sorted.get(sorted.len() / 2).copied().unwrap_or_default()
-        };
-        let (before, beside) = (median(&self.before), median(&self.beside));
-        let ratio = beside.as_secs_f64() / before.as_secs_f64().max(1e-9);
-        write!(f, "{before:?} before, {beside:?} beside them ({ratio:.1} times, {} requests)", self.beside.len())
+/// Has a well-behaved client ask again and again, and count.
+fn ask_in_turn(is_over: &AtomicBool, mut ask: impl FnMut(i64)) {
+    for number in 1.. {
+        ask(number);
+        if is_over.load(SeqCst) {
+            return;
+        }
+        thread::sleep(PAUSE);
     }
 }
 

@@ -82,8 +82,7 @@ fn versions_are_those_of_the_setting() {
 
 #[test]
 fn ciphers_are_those_of_the_settings() {
-    let Some(server) = TlsServer::start(&["--tls-auth-clients", "no"]) else { return };
-    let mut control = server.connect();
+    let Some((server, mut control)) = TlsServer::start_with_control(&["--tls-auth-clients", "no"]) else { return };
     ok(
         &mut control,
         "CONFIG SET tls-ciphersuites TLS_CHACHA20_POLY1305_SHA256 tls-ciphers ECDHE-ECDSA-AES128-GCM-SHA256",

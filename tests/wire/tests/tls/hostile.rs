@@ -110,8 +110,7 @@ fn garbage_after_a_handshake_ends_the_connection() {
 /// Half of `maxclients` at most: the other half is left to those who say something.
 #[test]
 fn handshakes_take_half_of_the_clients_and_give_way_to_each_other() {
-    let Some(server) = TlsServer::start(&[]) else { return };
-    let mut control = server.connect();
+    let Some((server, mut control)) = TlsServer::start_with_control(&[]) else { return };
     let mut good = server.connect_tls();
     ok(&mut control, "CONFIG SET maxclients 12");
     let idle: Vec<TcpStream> = (0..6).map(|_| TcpStream::connect(server.tls_address).unwrap()).collect();
@@ -137,8 +136,7 @@ fn handshakes_take_half_of_the_clients_and_give_way_to_each_other() {
 
 #[test]
 fn handshakes_count_as_clients() {
-    let Some(server) = TlsServer::start(&[]) else { return };
-    let mut control = server.connect();
+    let Some((server, mut control)) = TlsServer::start_with_control(&[]) else { return };
     let _plain: Vec<_> = (0..5).map(|_| server.connect()).collect();
     ok(&mut control, "CONFIG SET maxclients 10");
     let _idle: Vec<TcpStream> = (0..4).map(|_| TcpStream::connect(server.tls_address).unwrap()).collect();

@@ -109,8 +109,9 @@ fn an_upgrade_keeps_the_ports() {
 /// A device never ends, and a pipe never begins.
 #[test]
 fn only_files_are_read_as_certificates() {
-    let Some(server) = TlsServer::start(&["--tls-auth-clients", "optional"]) else { return };
-    let mut control = server.connect();
+    let Some((server, mut control)) = TlsServer::start_with_control(&["--tls-auth-clients", "optional"]) else {
+        return;
+    };
     let pipe = server.files.certificate.with_file_name("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().is_ok_and(|status| status.success()));
     for path in ["/dev/zero", "/dev/stdin", pipe.to_str().expect("a plain path")] {

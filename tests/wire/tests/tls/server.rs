@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::ops::Deref;
-use wire::free_address;
+use wire::{Connection, free_address};
 
 use crate::certificates::{Authority, Files};
 use crate::client::{Client, TlsConnection};
@@ -27,6 +27,13 @@ impl TlsServer {
         let all: Vec<&str> = flags.iter().map(String::as_str).chain(args.iter().copied()).collect();
         let server = Holdfast::start(&all)?;
         Some(TlsServer { server, tls_address, authority, files, _dir: dir })
+    }
+
+    /// The same, with a connection without TLS.
+    pub(crate) fn start_with_control(args: &[&str]) -> Option<(TlsServer, Connection)> {
+        let server = TlsServer::start(args)?;
+        let control = server.connect();
+        Some((server, control))
     }
 
     pub(crate) fn server_mut(&mut self) -> &mut Holdfast {

@@ -7,8 +7,9 @@ const NOAUTH: &str = "-NOAUTH Authentication required.";
 
 #[test]
 fn a_certificate_authenticates_as_the_user_that_it_names() {
-    let Some(server) = TlsServer::start(&["--tls-auth-clients", "optional"]) else { return };
-    let mut control = server.connect();
+    let Some((server, mut control)) = TlsServer::start_with_control(&["--tls-auth-clients", "optional"]) else {
+        return;
+    };
     ok(&mut control, "CONFIG SET requirepass secret");
     let (default, other) = (server.authority.issue("default"), server.authority.issue("somebody"));
     let uri = server.authority.issue_uri("somebody", "default");
@@ -44,8 +45,7 @@ fn a_certificate_authenticates_as_the_user_that_it_names() {
 fn a_certificate_counts_for_the_clients_of_its_user() {
     const FULL: &str = "-LIMIT max number of clients of this user reached";
     let arguments = ["--tls-auth-clients", "optional", "--tls-auth-clients-user", "CN"];
-    let Some(server) = TlsServer::start(&arguments) else { return };
-    let mut control = server.connect();
+    let Some((server, mut control)) = TlsServer::start_with_control(&arguments) else { return };
     ok(&mut control, "ACL SETUSER bob on ~* +@all limit:clients=1");
     ok(&mut control, "ACL SETUSER default limit:clients=2");
     let (bob, other) = (server.authority.issue("bob"), server.authority.issue("somebody"));
@@ -72,8 +72,7 @@ fn a_certificate_counts_for_the_clients_of_its_user() {
 #[test]
 fn a_certificate_does_not_escape_the_rate_of_its_user() {
     let arguments = ["--tls-auth-clients", "optional", "--tls-auth-clients-user", "CN"];
-    let Some(server) = TlsServer::start(&arguments) else { return };
-    let mut control = server.connect();
+    let Some((server, mut control)) = TlsServer::start_with_control(&arguments) else { return };
     ok(&mut control, "ACL SETUSER bob on ~* +@all");
     let bob = server.authority.issue("bob");
     let mut first = server.client().showing(&bob).connect(server.tls_address).unwrap();

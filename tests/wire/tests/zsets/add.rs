@@ -1,10 +1,10 @@
 //! ZADD and its options.
 
-use wire::check;
+use wire::{check, check_groups};
 
 #[test]
 fn zadd() {
-    check(
+    check_groups(
         r#"
         > ZADD z 1 a
         :1
@@ -16,12 +16,9 @@ fn zadd() {
         :0
         > ZADD z 4 a 9 d
         :1
-        > ZRANGE z 0 -1 WITHSCORES
-        ["b", "2", "c", "3", "a", "4", "d", "9"]
-        > TYPE z
-        +zset
-        > ZCARD z
-        :4
+        ZRANGE z 0 -1 WITHSCORES => ["b", "2", "c", "3", "a", "4", "d", "9"]
+        TYPE z => +zset
+        ZCARD z => :4
         > ZADD z 1 "" 2 "\x00\xff"
         :2
         > ZSCORE z ""
@@ -65,7 +62,7 @@ fn members_with_the_same_score_are_in_the_order_of_their_bytes() {
 
 #[test]
 fn zadd_nx_and_xx() {
-    check(
+    check_groups(
         r#"
         > ZADD z NX 1 a
         :1
@@ -89,21 +86,18 @@ fn zadd_nx_and_xx() {
         :0
         > ZADD z nx 1 q
         :1
-        > ZADD z xx 2 q
         :0
-        > ZADD z XX XX 5 q
-        :0
-        > ZADD z NX NX 6 q
-        :0
-        > ZSCORE z q
-        "5"
+            ZADD z xx 2 q
+            ZADD z XX XX 5 q
+            ZADD z NX NX 6 q
+        ZSCORE z q => "5"
         "#,
     );
 }
 
 #[test]
 fn zadd_gt_and_lt() {
-    check(
+    check_groups(
         r#"
         > ZADD z 5 a 5 b
         :2
@@ -117,14 +111,11 @@ fn zadd_gt_and_lt() {
         ["c", "1", "d", "2", "a", "4", "b", "6"]
         > ZADD z GT CH 4 a 100 b 1 e 1 c
         :2
-        > ZADD z LT CH 4 a 100 b 0 c
         :1
-        > ZADD z GT XX CH 5 a 5 new
-        :1
-        > ZADD z XX LT CH 1 a 5 new
-        :1
-        > ZRANGE z 0 -1 WITHSCORES
-        ["c", "0", "a", "1", "e", "1", "d", "2", "b", "100"]
+            ZADD z LT CH 4 a 100 b 0 c
+            ZADD z GT XX CH 5 a 5 new
+            ZADD z XX LT CH 1 a 5 new
+        ZRANGE z 0 -1 WITHSCORES => ["c", "0", "a", "1", "e", "1", "d", "2", "b", "100"]
         > ZADD z GT inf a
         :0
         > ZADD z LT -inf a
@@ -229,10 +220,9 @@ fn zadd_incr() {
 
 #[test]
 fn zadd_in_resp3() {
-    check(
+    check_groups(
         r#"
-        > HELLO 3
-        *
+        ! HELLO 3
         > ZADD z 1 a
         :1
         > ZADD z INCR 1.5 a
@@ -253,20 +243,13 @@ fn zadd_in_resp3() {
         ,2
         > ZINCRBY z -inf new
         ,-inf
-        > ZSCORE z a
-        ,2
-        > ZSCORE z b
-        ,inf
-        > ZSCORE z c
-        ,-inf
-        > ZSCORE z nosuch
-        _
-        > ZSCORE nosuch a
-        _
-        > ZMSCORE z a nosuch c
-        [,2, _, ,-inf]
-        > ZMSCORE nosuch a b
-        [_, _]
+        ZSCORE z a => ,2
+        ZSCORE z b => ,inf
+        ZSCORE z c => ,-inf
+        ZSCORE z nosuch => _
+        ZSCORE nosuch a => _
+        ZMSCORE z a nosuch c => [,2, _, ,-inf]
+        ZMSCORE nosuch a b => [_, _]
         > ZREM z a nosuch
         :1
         > ZCARD z
@@ -277,107 +260,66 @@ fn zadd_in_resp3() {
 
 #[test]
 fn zadd_refuses_options_that_contradict() {
-    check(
+    check_groups(
         r#"
-        > ZADD z NX XX 1 a
         -ERR XX and NX options at the same time are not compatible
-        > ZADD z XX NX 1 a
-        -ERR XX and NX options at the same time are not compatible
-        > ZADD z NX GT 1 a
+            ZADD z NX XX 1 a
+            ZADD z XX NX 1 a
+            ZADD z XX NX GT LT CH INCR 1 a
+            ZADD z NX XX x a
+            ZADD z NX XX INCR 1 a 2 b
         -ERR GT, LT, and/or NX options at the same time are not compatible
-        > ZADD z NX LT 1 a
-        -ERR GT, LT, and/or NX options at the same time are not compatible
-        > ZADD z GT LT 1 a
-        -ERR GT, LT, and/or NX options at the same time are not compatible
-        > ZADD z NX GT LT 1 a
-        -ERR GT, LT, and/or NX options at the same time are not compatible
-        > ZADD z XX GT LT 1 a
-        -ERR GT, LT, and/or NX options at the same time are not compatible
-        > ZADD z XX NX GT LT CH INCR 1 a
-        -ERR XX and NX options at the same time are not compatible
-        > ZADD z NX GT INCR 1 a
-        -ERR GT, LT, and/or NX options at the same time are not compatible
-        > ZADD z NX XX x a
-        -ERR XX and NX options at the same time are not compatible
-        > ZADD z NX XX 1 a 2
-        -ERR syntax error
-        > ZADD z INCR 1 a 2 b
+            ZADD z NX GT 1 a
+            ZADD z NX LT 1 a
+            ZADD z GT LT 1 a
+            ZADD z NX GT LT 1 a
+            ZADD z XX GT LT 1 a
+            ZADD z NX GT INCR 1 a
+            ZADD z INCR NX GT 1 a 2 b
+        ZADD z NX XX 1 a 2 => -ERR syntax error
         -ERR INCR option supports a single increment-element pair
-        > ZADD z NX XX INCR 1 a 2 b
-        -ERR XX and NX options at the same time are not compatible
-        > ZADD z INCR NX GT 1 a 2 b
-        -ERR GT, LT, and/or NX options at the same time are not compatible
-        > ZADD z INCR x a y b
-        -ERR INCR option supports a single increment-element pair
-        > EXISTS z
-        :0
+            ZADD z INCR 1 a 2 b
+            ZADD z INCR x a y b
+        EXISTS z => :0
         "#,
     );
 }
 
 #[test]
 fn zadd_refuses_odd_arguments() {
-    check(
+    check_groups(
         r#"
-        > ZADD
-        -ERR wrong number of arguments for 'zadd' command
-        > ZADD z
-        -ERR wrong number of arguments for 'zadd' command
-        > ZADD z 1
-        -ERR wrong number of arguments for 'zadd' command
-        > ZADD z a 1
         -ERR value is not a valid float
-        > ZADD z NX 1
+            ZADD z a 1
+            ZADD z 1 a CH 2
         -ERR syntax error
-        > ZADD z NX XX
-        -ERR syntax error
-        > ZADD z NX CH INCR
-        -ERR syntax error
-        > ZADD z 1 a 2
-        -ERR syntax error
-        > ZADD z 1 a b
-        -ERR syntax error
-        > ZADD z NX 1 a 2
-        -ERR syntax error
-        > ZADD z CH a
-        -ERR syntax error
-        > ZADD z NOSUCH 1 a
-        -ERR syntax error
-        > ZADD z 1 a NX
-        -ERR syntax error
-        > ZADD z 1 a CH 2
-        -ERR value is not a valid float
+            ZADD z NX 1
+            ZADD z NX XX
+            ZADD z NX CH INCR
+            ZADD z 1 a 2
+            ZADD z 1 a b
+            ZADD z NX 1 a 2
+            ZADD z CH a
+            ZADD z NOSUCH 1 a
+            ZADD z 1 a NX
         > ZADD z 1 NX
         :1
-        > ZSCORE z NX
-        "1"
-        > ZADD z 1 a NX 1
+        ZSCORE z NX => "1"
         -ERR value is not a valid float
-        > ZADD z XX 1 a INCR 5
-        -ERR value is not a valid float
+            ZADD z 1 a NX 1
+            ZADD z XX 1 a INCR 5
         > DEL z
         :1
         // All scores are read before anything changes.
-        > ZADD z 1 a 2 b x c
         -ERR value is not a valid float
-        > ZADD z 1 a nan b
-        -ERR value is not a valid float
-        > EXISTS z
-        :0
-        > SET s x
-        +OK
-        > ZADD s 1 a
-        -WRONGTYPE Operation against a key holding the wrong kind of value
+            ZADD z 1 a 2 b x c
+            ZADD z 1 a nan b
+        EXISTS z => :0
+        ! SET s x
         > ZADD s x a
         -ERR value is not a valid float
         > ZADD s NX XX 1 a
         -ERR XX and NX options at the same time are not compatible
-        > ZADD s 1
-        -ERR wrong number of arguments for 'zadd' command
-        > ZADD s XX 1 a
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > ZADD s INCR 1 a
-        -WRONGTYPE Operation against a key holding the wrong kind of value
         "#,
     );
 }

@@ -1,6 +1,6 @@
 //! Chooses sorted set commands: few keys and few members, so that they meet, and numbers at which something happens.
 
-use wire::Random;
+use wire::{Random, spoil_behind_key};
 
 pub(crate) const KEYS: &[&str] = &["a", "b", "c", "d"];
 /// All its scores are 0: a range by bytes has a meaning only where they are equal. Nothing is stored into it.
@@ -63,24 +63,23 @@ const ODD_WORDS: &[&str] = &[
     "nosuch",
 ];
 
+/// One command in so many has something wrong with it.
+const ODD_ONE_IN: usize = 4;
+/// Left alone is ZRANK, as Redis 7.2 gave it an option, and BZPOPMIN, which would wait for ever if its time became 0.
+const LEFT_ALONE: &[&str] = &["RENAME", "COPY", "ZRANK", "ZREVRANK", "BZPOPMIN", "BZMPOP"];
+
 pub(crate) struct Commands {
     random: Random,
-    /// Once in so many commands something is wrong with it.
-    odd_one_in: Option<usize>,
 }
 
 impl Commands {
-    pub(crate) fn sound(random: Random) -> Commands {
-        Commands { random, odd_one_in: None }
+    pub(crate) fn new(random: Random) -> Commands {
+        Commands { random }
     }
 
-    pub(crate) fn with_odd_ones(random: Random, odd_one_in: usize) -> Commands {
-        Commands { random, odd_one_in: Some(odd_one_in) }
-    }
-
-    pub(crate) fn pipeline(&mut self, len_max: usize) -> Vec<String> {
-        let len = 1 + self.random.below(len_max);
-        (0..len).map(|_| self.next_command()).collect()
+    /// Commands that travel together: sometimes one, sometimes many.
+    pub(crate) fn pipeline(&mut self) -> Vec<String> {
+        (0..1 + self.random.below(40)).map(|_| self.next_command()).collect()
     }
 
     /// Everything that can be asked about the keys.
@@ -97,9 +96,10 @@ impl Commands {
             1 => self.lex_read(),
             _ => self.command(),
         };
-        match self.odd_one_in {
-            Some(times) if self.random.one_in(times) => self.spoil(&command),
-            _ => command,
+        let name = command.split(' ').next().unwrap_or_default();
+        match self.random.one_in(ODD_ONE_IN) && !LEFT_ALONE.contains(&name) {
+            true => spoil_behind_key(&mut self.random, &command, ODD_WORDS),
+            false => command,
         }
     }
 
@@ -188,45 +188,16 @@ impl Commands {
             33 => format!("RENAME {key} {}", self.key()),
             34 => format!("COPY {key} {} REPLACE", self.random.pick(&["a", "b"])),
             35 => format!("ZRANGE {key} 0 -1 WITHSCORES"),
-            _ => self.for_a_judge(key),
+            _ => match self.random.below(8) {
+                0 => format!("SET {key} text"),
+                1 => format!("HSET {key} f v"),
+                2 => format!("PEXPIREAT {key} 33177117420123"),
+                3 => format!("PEXPIRETIME {key}"),
+                4 => format!("BZPOPMIN {key} {} 0.001", self.key()),
+                5 => format!("BZMPOP 0.001 2 {key} {} MAX", self.key()),
+                _ => format!("OBJECT ENCODING {key}"),
+            },
         }
-    }
-
-    /// What only another server can tell: a plain model knows no encodings. The model gets a plain reading instead.
-    fn for_a_judge(&mut self, key: &str) -> String {
-        if self.odd_one_in.is_none() {
-            return format!("ZCARD {key}");
-        }
-        match self.random.below(8) {
-            0 => format!("SET {key} text"),
-            1 => format!("HSET {key} f v"),
-            2 => format!("PEXPIREAT {key} 33177117420123"),
-            3 => format!("PEXPIRETIME {key}"),
-            4 => format!("BZPOPMIN {key} {} 0.001", self.key()),
-            5 => format!("BZMPOP 0.001 2 {key} {} MAX", self.key()),
-            _ => format!("OBJECT ENCODING {key}"),
-        }
-    }
-
-    /// Changes, removes, doubles or adds one word behind the first key. No key gets an odd name by it, and ZRANK is left
-    /// alone: Redis 7.2 gave it an option. So is BZPOPMIN, which would wait for ever if its time became 0.
-    fn spoil(&mut self, command: &str) -> String {
-        let mut words: Vec<&str> = command.split_whitespace().collect();
-        if ["RENAME", "COPY", "ZRANK", "ZREVRANK", "BZPOPMIN"].contains(&words[0]) {
-            return command.to_owned();
-        }
-        let at = 2 + self.random.below(words.len().saturating_sub(2).max(1));
-        let word = self.random.pick(ODD_WORDS);
-        match self.random.below(5) {
-            _ if at >= words.len() => words.push(word),
-            0 | 1 => words[at] = word,
-            2 => words.insert(at, word),
-            3 => words.insert(at, words[at]),
-            _ => {
-                words.remove(at);
-            }
-        }
-        words.join(" ")
     }
 
     fn key(&mut self) -> &'static str {

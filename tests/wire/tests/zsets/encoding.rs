@@ -1,17 +1,16 @@
 //! OBJECT ENCODING of sorted sets: `listpack` while they are small, `skiplist` for good when they have been large.
 
-use wire::{Session, check};
+use wire::{Session, check_groups};
 
 #[test]
 fn a_small_set_is_a_listpack() {
-    check(
+    check_groups(
         r#"
         > CONFIG GET zset-max-listpack-entries
         ["zset-max-listpack-entries", "128"]
         > CONFIG GET zset-max-listpack-value
         ["zset-max-listpack-value", "64"]
-        > ZADD z 1 a 2 b
-        :2
+        ! ZADD z 1 a 2 b
         > OBJECT ENCODING z
         "listpack"
         > ZINCRBY z 1 a
@@ -20,12 +19,10 @@ fn a_small_set_is_a_listpack() {
         :1
         > OBJECT ENCODING z
         "listpack"
-        > ZADD z 1 0123456789012345678901234567890123456789012345678901234567890123
-        :1
+        ! ZADD z 1 0123456789012345678901234567890123456789012345678901234567890123
         > OBJECT ENCODING z
         "listpack"
-        > ZADD z 1 01234567890123456789012345678901234567890123456789012345678901234
-        :1
+        ! ZADD z 1 01234567890123456789012345678901234567890123456789012345678901234
         > OBJECT ENCODING z
         "skiplist"
         > ZREM z 01234567890123456789012345678901234567890123456789012345678901234
@@ -40,8 +37,7 @@ fn a_small_set_is_a_listpack() {
         +OK
         > OBJECT ENCODING other
         "skiplist"
-        > ZADD new 1 01234567890123456789012345678901234567890123456789012345678901234
-        :1
+        ! ZADD new 1 01234567890123456789012345678901234567890123456789012345678901234
         > OBJECT ENCODING new
         "skiplist"
         > ZINCRBY new2 1 01234567890123456789012345678901234567890123456789012345678901234
@@ -54,43 +50,36 @@ fn a_small_set_is_a_listpack() {
 
 #[test]
 fn too_many_members_make_it_a_skiplist() {
-    check(
+    check_groups(
         r#"
         # config zset-max-listpack-entries 3
-        > ZADD z 1 a 2 b 3 c
-        :3
+        ! ZADD z 1 a 2 b 3 c
         > OBJECT ENCODING z
         "listpack"
         > ZADD z 1 a 2 b 3 c
         :0
         > OBJECT ENCODING z
         "listpack"
-        > ZADD z 1 d
-        :1
+        ! ZADD z 1 d
         > OBJECT ENCODING z
         "skiplist"
         > ZREM z d c b
         :3
         > OBJECT ENCODING z
         "skiplist"
-        > ZADD one 1 a 2 b 3 c 4 d
-        :4
+        ! ZADD one 1 a 2 b 3 c 4 d
         > OBJECT ENCODING one
         "skiplist"
         > ZADD nx NX 1 a 2 b 3 c
         :3
         > ZADD nx NX 1 a 2 b 3 c 4 d
         :1
-        > OBJECT ENCODING nx
-        "skiplist"
-        > ZINCRBY incr 1 a
+        OBJECT ENCODING nx => "skiplist"
         "1"
-        > ZINCRBY incr 1 b
-        "1"
-        > ZINCRBY incr 1 c
-        "1"
-        > OBJECT ENCODING incr
-        "listpack"
+            ZINCRBY incr 1 a
+            ZINCRBY incr 1 b
+            ZINCRBY incr 1 c
+        OBJECT ENCODING incr => "listpack"
         > ZINCRBY incr 1 d
         "1"
         > OBJECT ENCODING incr
@@ -101,34 +90,29 @@ fn too_many_members_make_it_a_skiplist() {
 
 #[test]
 fn limits_of_encodings_can_be_changed() {
-    check(
+    check_groups(
         r#"
         # config zset-max-listpack-entries 0
-        > ZADD z 1 a
-        :1
+        ! ZADD z 1 a
         > OBJECT ENCODING z
         "skiplist"
         > ZRANGE z 0 -1 WITHSCORES
         ["a", "1"]
         # config zset-max-listpack-entries 128
         // It is too late for this one, and a new one is small again.
-        > ZADD z 1 b
-        :1
+        ! ZADD z 1 b
         > OBJECT ENCODING z
         "skiplist"
         > DEL z
         :1
-        > ZADD z 1 a
-        :1
+        ! ZADD z 1 a
         > OBJECT ENCODING z
         "listpack"
         # config zset-max-listpack-value 3
-        > ZADD z 1 abc
-        :1
+        ! ZADD z 1 abc
         > OBJECT ENCODING z
         "listpack"
-        > ZADD z 1 abcd
-        :1
+        ! ZADD z 1 abcd
         > OBJECT ENCODING z
         "skiplist"
         "#,
@@ -137,13 +121,11 @@ fn limits_of_encodings_can_be_changed() {
 
 #[test]
 fn what_is_stored_is_as_small_as_it_can_be() {
-    check(
+    check_groups(
         r#"
         # config zset-max-listpack-entries 3
-        > ZADD large 1 a 2 b 3 c 4 d 5 e
-        :5
-        > ZADD small 1 a 2 b
-        :2
+        ! ZADD large 1 a 2 b 3 c 4 d 5 e
+        ! ZADD small 1 a 2 b
         > ZUNIONSTORE to 1 large
         :5
         > OBJECT ENCODING to
@@ -196,15 +178,12 @@ fn what_is_stored_is_as_small_as_it_can_be() {
 
 #[test]
 fn a_reload_keeps_what_is_in_them() {
-    check(
+    check_groups(
         r#"
         # config zset-max-listpack-entries 3
-        > ZADD large 0.1 a 1e21 b inf c -inf d 3 e
-        :5
-        > ZADD small 0.5 a -inf b
-        :2
-        > ZADD shrunk 1 a 2 b 3 c 4 d 5 e
-        :5
+        ! ZADD large 0.1 a 1e21 b inf c -inf d 3 e
+        ! ZADD small 0.5 a -inf b
+        ! ZADD shrunk 1 a 2 b 3 c 4 d 5 e
         > ZPOPMIN shrunk 3
         ["a", "1", "b", "2", "c", "3"]
         > DEBUG RELOAD
@@ -214,31 +193,25 @@ fn a_reload_keeps_what_is_in_them() {
         > OBJECT ENCODING small
         "listpack"
         // Redis looks again at what has been large.
-        > OBJECT ENCODING shrunk
-        "listpack" | "skiplist"
-        > ZRANGE large 0 -1
-        ["d", "a", "e", "b", "c"]
-        > ZRANGEBYSCORE large 3 inf WITHSCORES
-        ["e", "3", "b", "1e+21", "c", "inf"]
-        > ZRANGE small 0 -1 WITHSCORES
-        ["b", "-inf", "a", "0.5"]
-        > ZRANGE shrunk 0 -1 WITHSCORES
-        ["d", "4", "e", "5"]
+        OBJECT ENCODING shrunk => "listpack" | "skiplist"
+        ZRANGE large 0 -1 => ["d", "a", "e", "b", "c"]
+        ZRANGEBYSCORE large 3 inf WITHSCORES => ["e", "3", "b", "1e+21", "c", "inf"]
+        ZRANGE small 0 -1 WITHSCORES => ["b", "-inf", "a", "0.5"]
+        ZRANGE shrunk 0 -1 WITHSCORES => ["d", "4", "e", "5"]
         "#,
     );
 }
 
 #[test]
 fn the_old_names_of_the_limits() {
-    check(
+    check_groups(
         r#"
         > CONFIG GET zset-max-ziplist-*
         ~["zset-max-ziplist-entries", "128", "zset-max-ziplist-value", "64"]
         # config zset-max-ziplist-entries 1
         > CONFIG GET zset-max-listpack-entries
         ["zset-max-listpack-entries", "1"]
-        > ZADD z 1 a 2 b
-        :2
+        ! ZADD z 1 a 2 b
         > OBJECT ENCODING z
         "skiplist"
         > CONFIG SET zset-max-listpack-entries -1

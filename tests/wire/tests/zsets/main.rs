@@ -2,21 +2,16 @@
 
 mod add;
 mod agreement;
-mod blocking;
-mod blocking_clients;
 mod blocking_wakes;
 mod combine;
 mod combine_store;
 mod commands;
 mod dump;
 mod encoding;
-mod keyspace;
 mod members;
-mod model;
 mod notifications;
 mod numbers;
 mod pop;
-mod randmember;
 mod range;
 mod range_by;
 mod range_store;

@@ -1,6 +1,6 @@
 //! Keyspace notifications of sorted sets.
 
-use wire::{check, check_events};
+use wire::check_events;
 
 #[test]
 fn adding() {
@@ -124,57 +124,6 @@ fn storing() {
         ZUNIONSTORE to 1 a => zunionstore to
         ZRANGESTORE a a 0 0 => zrangestore a
         ZUNIONSTORE b 2 a b => zunionstore b
-        "#,
-    );
-}
-
-#[test]
-fn keys() {
-    check_events(
-        r#"
-        ZADD z 1 a => new z, zadd z
-        COPY z copy => new copy, copy_to copy
-        RENAME copy other => new other, rename_from copy, rename_to other
-        EXPIRE z 100 => expire z
-        PERSIST z => persist z
-        DEL other => del other
-        MOVE z 1 => move_from z
-        ZADD z 1 a => new z, zadd z
-        EXPIREAT z 1 => del z
-        "#,
-    );
-}
-#[test]
-fn the_letter_z_chooses_sorted_sets() {
-    check(
-        r#"
-        # config notify-keyspace-events KEz
-        2> PSUBSCRIBE __key*@0__:*
-        ["psubscribe", "__key*@0__:*", :1]
-        > ZADD z 1 a
-        :1
-        2< ["pmessage", "__key*@0__:*", "__keyspace@0__:z", "zadd"]
-        2< ["pmessage", "__key*@0__:*", "__keyevent@0__:zadd", "z"]
-        > SET s x
-        +OK
-        > ZINCRBY z 1 a
-        "2"
-        2< ["pmessage", "__key*@0__:*", "__keyspace@0__:z", "zincr"]
-        2< ["pmessage", "__key*@0__:*", "__keyevent@0__:zincr", "z"]
-        > ZREM z a
-        :1
-        2< ["pmessage", "__key*@0__:*", "__keyspace@0__:z", "zrem"]
-        2< ["pmessage", "__key*@0__:*", "__keyevent@0__:zrem", "z"]
-        > HSET h f v
-        :1
-        > ZADD z 1 a
-        :1
-        2< ["pmessage", "__key*@0__:*", "__keyspace@0__:z", "zadd"]
-        2< ["pmessage", "__key*@0__:*", "__keyevent@0__:zadd", "z"]
-        # config notify-keyspace-events Kzg
-        > DEL z
-        :1
-        2< ["pmessage", "__key*@0__:*", "__keyspace@0__:z", "del"]
         "#,
     );
 }

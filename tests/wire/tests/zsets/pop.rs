@@ -1,13 +1,12 @@
-//! ZPOPMIN, ZPOPMAX and ZMPOP. Those that wait are in `blocking`.
+//! ZPOPMIN, ZPOPMAX and ZMPOP. Those that wait, and what all refuse, are in `collections`.
 
-use wire::check;
+use wire::check_groups;
 
 #[test]
 fn zpopmin_and_zpopmax() {
-    check(
+    check_groups(
         r#"
-        > ZADD z 1 a 2 b 2 bb 3 c 4.5 d
-        :5
+        ! ZADD z 1 a 2 b 2 bb 3 c 4.5 d
         > ZPOPMIN z
         ["a", "1"]
         > ZPOPMAX z
@@ -26,8 +25,7 @@ fn zpopmin_and_zpopmax() {
         []
         > ZPOPMIN nosuch 5
         []
-        > ZADD z 1 a 1 b 1 c
-        :3
+        ! ZADD z 1 a 1 b 1 c
         > ZPOPMAX z 2
         ["c", "1", "b", "1"]
         > ZPOPMIN z 0
@@ -40,8 +38,7 @@ fn zpopmin_and_zpopmax() {
         ["a", "1"]
         > EXISTS z
         :0
-        > ZADD z 1 a inf b -inf c
-        :3
+        ! ZADD z 1 a inf b -inf c
         > ZPOPMIN z 9223372036854775807
         ["c", "-inf", "a", "1", "b", "inf"]
         > ZPOPMIN z
@@ -52,60 +49,37 @@ fn zpopmin_and_zpopmax() {
 
 #[test]
 fn zpop_refuses_bad_arguments() {
-    check(
+    check_groups(
         r#"
-        > ZADD z 1 a
-        :1
-        > ZPOPMIN z -1
+        ! ZADD z 1 a
         -ERR value is out of range, must be positive
-        > ZPOPMAX z -1
-        -ERR value is out of range, must be positive
-        > ZPOPMIN z x
-        -ERR value is out of range, must be positive
-        > ZPOPMIN z 1.5
-        -ERR value is out of range, must be positive
-        > ZPOPMIN z ""
-        -ERR value is out of range, must be positive
-        > ZPOPMIN z 9223372036854775808
-        -ERR value is out of range, must be positive
-        > ZPOPMIN z 1 2
+            ZPOPMIN z -1
+            ZPOPMAX z -1
+            ZPOPMIN z x
+            ZPOPMIN z 1.5
+            ZPOPMIN z ""
+            ZPOPMIN z 9223372036854775808
+            ZPOPMIN nosuch x
+            ZPOPMIN nosuch -1
         -ERR syntax error
-        > ZPOPMAX z 1 2
-        -ERR syntax error
-        > ZPOPMIN
-        -ERR wrong number of arguments for 'zpopmin' command
-        > ZPOPMAX
-        -ERR wrong number of arguments for 'zpopmax' command
-        > ZPOPMIN nosuch x
+            ZPOPMIN z 1 2
+            ZPOPMAX z 1 2
+        ! SET s x
+        ZPOPMIN s 0 => -WRONGTYPE Operation against a key holding the wrong kind of value
         -ERR value is out of range, must be positive
-        > ZPOPMIN nosuch -1
-        -ERR value is out of range, must be positive
-        > SET s x
-        +OK
-        > ZPOPMIN s
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > ZPOPMAX s 1
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > ZPOPMIN s 0
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > ZPOPMIN s -1
-        -ERR value is out of range, must be positive
-        > ZPOPMIN s x
-        -ERR value is out of range, must be positive
-        > ZCARD z
-        :1
+            ZPOPMIN s -1
+            ZPOPMIN s x
+        ZCARD z => :1
         "#,
     );
 }
 
 #[test]
 fn zpop_in_resp3() {
-    check(
+    check_groups(
         r#"
-        > HELLO 3
-        *
-        > ZADD z 1 a 2.5 b 3 c inf d
-        :4
+        ! HELLO 3
+        ! ZADD z 1 a 2.5 b 3 c inf d
         > ZPOPMIN z
         ["a", ,1]
         > ZPOPMAX z
@@ -126,12 +100,10 @@ fn zpop_in_resp3() {
 
 #[test]
 fn zmpop() {
-    check(
+    check_groups(
         r#"
-        > ZADD a 1 x 2 y 3 z
-        :3
-        > ZADD b 7 q
-        :1
+        ! ZADD a 1 x 2 y 3 z
+        ! ZADD b 7 q
         > ZMPOP 1 a MIN
         ["a", [["x", "1"]]]
         > ZMPOP 1 a MAX
@@ -148,10 +120,8 @@ fn zmpop() {
         :0
         > ZMPOP 1 a MAX
         (nil array)
-        > ZADD a 1 x 2 y 3 z
-        :3
-        > ZADD b 7 q
-        :1
+        ! ZADD a 1 x 2 y 3 z
+        ! ZADD b 7 q
         > ZMPOP 2 b a MAX COUNT 2
         ["b", [["q", "7"]]]
         > ZMPOP 2 b a MAX COUNT 2
@@ -165,82 +135,11 @@ fn zmpop() {
 }
 
 #[test]
-fn zmpop_refuses_bad_arguments() {
-    check(
-        r#"
-        > ZADD z 1 a
-        :1
-        > ZMPOP 0 z MIN
-        -ERR numkeys should be greater than 0
-        > ZMPOP -1 z MIN
-        -ERR numkeys should be greater than 0
-        > ZMPOP x z MIN
-        -ERR numkeys should be greater than 0
-        > ZMPOP 1.5 z MIN
-        -ERR numkeys should be greater than 0
-        > ZMPOP 9223372036854775807 z MIN
-        -ERR syntax error
-        > ZMPOP 9223372036854775808 z MIN
-        -ERR numkeys should be greater than 0
-        > ZMPOP 2 z MIN
-        -ERR syntax error
-        > ZMPOP 2 z z
-        -ERR syntax error
-        > ZMPOP 1 z z MIN
-        -ERR syntax error
-        > ZMPOP 1 z NOSUCH
-        -ERR syntax error
-        > ZMPOP 1 z
-        -ERR wrong number of arguments for 'zmpop' command
-        > ZMPOP 1
-        -ERR wrong number of arguments for 'zmpop' command
-        > ZMPOP
-        -ERR wrong number of arguments for 'zmpop' command
-        > ZMPOP 1 z MIN COUNT
-        -ERR syntax error
-        > ZMPOP 1 z MIN COUNT 0
-        -ERR count should be greater than 0
-        > ZMPOP 1 z MIN COUNT -1
-        -ERR count should be greater than 0
-        > ZMPOP 1 z MIN COUNT x
-        -ERR count should be greater than 0
-        > ZMPOP 1 z MIN COUNT 1.5
-        -ERR count should be greater than 0
-        > ZMPOP 1 z MIN COUNT 1 COUNT 1
-        -ERR syntax error
-        > ZMPOP 1 z MIN MAX
-        -ERR syntax error
-        > ZMPOP 1 z MIN 5
-        -ERR syntax error
-        > ZMPOP 1 z COUNT 1 MIN
-        -ERR syntax error
-        > SET s x
-        +OK
-        > ZMPOP 1 s MIN
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > ZMPOP 2 nosuch s MIN
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > ZMPOP 2 s z MIN
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > ZCARD z
-        :1
-        // The first that has members is asked, and no other.
-        > ZMPOP 2 z s MIN
-        ["z", [["a", "1"]]]
-        > ZMPOP 1 nosuch MIN COUNT 0
-        -ERR count should be greater than 0
-        "#,
-    );
-}
-
-#[test]
 fn zmpop_in_resp3() {
-    check(
+    check_groups(
         r#"
-        > HELLO 3
-        *
-        > ZADD z 1 a 2.5 b inf c
-        :3
+        ! HELLO 3
+        ! ZADD z 1 a 2.5 b inf c
         > ZMPOP 1 z MIN
         ["z", [["a", ,1]]]
         > ZMPOP 2 nosuch z MAX COUNT 5

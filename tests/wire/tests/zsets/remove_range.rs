@@ -1,13 +1,12 @@
 //! Ranges taken out: ZREMRANGEBYRANK, ZREMRANGEBYSCORE, ZREMRANGEBYLEX.
 
-use wire::{Session, check};
+use wire::{Session, check_groups};
 
 #[test]
 fn zremrangebyrank() {
-    check(
+    check_groups(
         r#"
-        > ZADD z 1 a 2 b 3 c 4 d 5 e
-        :5
+        ! ZADD z 1 a 2 b 3 c 4 d 5 e
         > ZREMRANGEBYRANK z 5 6
         :0
         > ZREMRANGEBYRANK z 3 2
@@ -38,16 +37,13 @@ fn zremrangebyrank() {
 
 #[test]
 fn zremrangebyscore() {
-    check(
+    check_groups(
         r#"
-        > ZADD z 1 a 2 b 3 c 4 d 5 e inf f -inf g
-        :7
-        > ZREMRANGEBYSCORE z 6 7
+        ! ZADD z 1 a 2 b 3 c 4 d 5 e inf f -inf g
         :0
-        > ZREMRANGEBYSCORE z 3 2
-        :0
-        > ZREMRANGEBYSCORE z (2 (3
-        :0
+            ZREMRANGEBYSCORE z 6 7
+            ZREMRANGEBYSCORE z 3 2
+            ZREMRANGEBYSCORE z (2 (3
         > ZREMRANGEBYSCORE z (2 3
         :1
         > ZREMRANGEBYSCORE z 5 +inf
@@ -70,10 +66,9 @@ fn zremrangebyscore() {
 
 #[test]
 fn zremrangebylex() {
-    check(
+    check_groups(
         r#"
-        > ZADD z 0 a 0 b 0 c 0 d 0 e
-        :5
+        ! ZADD z 0 a 0 b 0 c 0 d 0 e
         > ZREMRANGEBYLEX z [x [z
         :0
         > ZREMRANGEBYLEX z [c [b
@@ -100,62 +95,29 @@ fn zremrangebylex() {
 
 #[test]
 fn removals_by_range_refuse_bad_arguments() {
-    check(
+    check_groups(
         r#"
-        > ZADD z 1 a
-        :1
-        > ZREMRANGEBYRANK z x 1
+        ! ZADD z 1 a
         -ERR value is not an integer or out of range
-        > ZREMRANGEBYRANK z 0 x
-        -ERR value is not an integer or out of range
-        > ZREMRANGEBYRANK z 0.5 1
-        -ERR value is not an integer or out of range
-        > ZREMRANGEBYRANK z (0 1
-        -ERR value is not an integer or out of range
-        > ZREMRANGEBYRANK z 0
-        -ERR wrong number of arguments for 'zremrangebyrank' command
-        > ZREMRANGEBYRANK z 0 1 2
-        -ERR wrong number of arguments for 'zremrangebyrank' command
-        > ZREMRANGEBYSCORE z x 1
+            ZREMRANGEBYRANK z x 1
+            ZREMRANGEBYRANK z 0 x
+            ZREMRANGEBYRANK z 0.5 1
+            ZREMRANGEBYRANK z (0 1
         -ERR min or max is not a float
-        > ZREMRANGEBYSCORE z 0 x
-        -ERR min or max is not a float
-        > ZREMRANGEBYSCORE z nan 1
-        -ERR min or max is not a float
-        > ZREMRANGEBYSCORE z 0
-        -ERR wrong number of arguments for 'zremrangebyscore' command
-        > ZREMRANGEBYSCORE z 0 1 LIMIT 0 1
-        -ERR wrong number of arguments for 'zremrangebyscore' command
-        > ZREMRANGEBYLEX z a b
+            ZREMRANGEBYSCORE z x 1
+            ZREMRANGEBYSCORE z 0 x
+            ZREMRANGEBYSCORE z nan 1
         -ERR min or max not valid string range item
-        > ZREMRANGEBYLEX z - b
-        -ERR min or max not valid string range item
-        > ZREMRANGEBYLEX z -
-        -ERR wrong number of arguments for 'zremrangebylex' command
-        > ZREMRANGEBYLEX z - + x
-        -ERR wrong number of arguments for 'zremrangebylex' command
-        > ZCARD z
-        :1
-        > ZREMRANGEBYRANK nosuch x 1
-        -ERR value is not an integer or out of range
-        > ZREMRANGEBYSCORE nosuch x 1
-        -ERR min or max is not a float
-        > ZREMRANGEBYLEX nosuch a b
-        -ERR min or max not valid string range item
-        > SET s x
-        +OK
-        > ZREMRANGEBYRANK s 0 1
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > ZREMRANGEBYSCORE s 0 1
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > ZREMRANGEBYLEX s - +
-        -WRONGTYPE Operation against a key holding the wrong kind of value
-        > ZREMRANGEBYRANK s x 1
-        -ERR value is not an integer or out of range
-        > ZREMRANGEBYSCORE s x 1
-        -ERR min or max is not a float
-        > ZREMRANGEBYLEX s a b
-        -ERR min or max not valid string range item
+            ZREMRANGEBYLEX z a b
+            ZREMRANGEBYLEX z - b
+        ZCARD z => :1
+        ZREMRANGEBYRANK nosuch x 1 => -ERR value is not an integer or out of range
+        ZREMRANGEBYSCORE nosuch x 1 => -ERR min or max is not a float
+        ZREMRANGEBYLEX nosuch a b => -ERR min or max not valid string range item
+        ! SET s x
+        ZREMRANGEBYRANK s x 1 => -ERR value is not an integer or out of range
+        ZREMRANGEBYSCORE s x 1 => -ERR min or max is not a float
+        ZREMRANGEBYLEX s a b => -ERR min or max not valid string range item
         "#,
     );
 }

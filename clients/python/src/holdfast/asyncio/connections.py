@@ -5,7 +5,7 @@ A request that waits holds up no other one. A request that was sent and whose an
 """
 
 import weakref
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -70,8 +70,8 @@ class Connections:
         self.is_plain = False
         #: Each ends work in the background.
         self.background: weakref.WeakSet[Flag] = weakref.WeakSet()
-        #: Waits that have to be ended before the connections are.
-        self._takings: dict[Taking, Callable[[], Awaitable[bool]]] = {}
+        #: The requests that take something, with the connections on which they are under way. Their waits are ended before the connections are.
+        self._takings: dict[Taking, redis.Connection] = {}
         #: No new requests are taken.
         self._is_closing = False
         self._closed = False
@@ -86,7 +86,7 @@ class Connections:
             return await self._ask(request, patience_ms, None)
         taking = Taking()
         try:
-            result = await see_through(taking, partial(self._ask, request, patience_ms, taking))
+            result = await see_through(taking, partial(self._ask, request, patience_ms, taking), partial(self._end_taking, taking))
             if taking.interruption is None and not self._is_closing:
                 return result
             await to_end(partial(self._give_back, request.give_back(result)))
@@ -102,6 +102,8 @@ class Connections:
             patience_ms = max(request.wait_ms, self.patience_ms) if self._has_several else request.wait_ms or self.patience_ms
         deadline, tried = Deadline(patience_ms), 0
         while True:
+            if taking is not None and taking.interruption is not None:
+                raise taking.interruption
             try:
                 connection = await self.take(pool)
             except HoldfastError as error:
@@ -114,7 +116,8 @@ class Connections:
                     if not error.is_temporary or deadline.has_passed():
                         raise
                     if taking is not None:
-                        taking.can_be_cancelled = True  # nothing was executed
+                        # Nothing was executed. The next try may go over another connection.
+                        taking.can_be_cancelled, taking.client_id = True, None
                 else:
                     return request.read(reply)
             await self.pause(tried)
@@ -162,10 +165,10 @@ class Connections:
         """Ends all connections, and the requests on them. First ends waits, and what they have taken is given back."""
         self._is_closing = True
         deadline = Deadline(self.response_timeout_ms)
-        for taking, end_wait in list(self._takings.items()):
+        for taking, connection in list(self._takings.items()):
             try:
                 while taking in self._takings and not deadline.has_passed():
-                    await end_wait()
+                    await self._end_wait(connection, taking)
                     await sleep(UNBLOCK_PAUSE_S)
             except HoldfastError:
                 break  # the server is away
@@ -178,9 +181,11 @@ class Connections:
 
     async def _take_something(self, connection: redis.Connection, request: Request[T], taking: Taking) -> Reply:
         """Like `talk`, for a request whose wait can be ended."""
+        # In this order: who interrupts it in another thread looks at the two in the other order.
+        taking.can_be_cancelled = False
         if taking.interruption is not None or self._is_closing:
             raise taking.interruption or ClosedError("the store is closed")
-        taking.can_be_cancelled = False
+        self._takings[taking] = connection
         words = [(b"CLIENT", b"ID")] if request.wait_ms > 0 else []
         await connection.send_packed_command(connection.pack_commands([*words, request.words]))
 
@@ -199,8 +204,17 @@ class Connections:
             await read_id()
             return not words or await self._end_wait(connection, taking)
 
-        self._takings[taking] = partial(self._end_wait, connection, taking)
         return await read_to_end(taking, read, end_wait)
+
+    async def _end_taking(self, taking: Taking) -> None:
+        """Ends the wait of a request, or its connection if the server does not let the user end waits."""
+        connection = self._takings.get(taking)
+        if connection is None:
+            return
+        try:
+            await self._end_wait(connection, taking)
+        except HoldfastError:
+            await drop(connection)
 
     async def _end_wait(self, connection: redis.Connection, taking: Taking) -> bool:
         """Asks the server to end the wait of another connection. Whether it has."""

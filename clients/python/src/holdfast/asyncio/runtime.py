@@ -78,9 +78,11 @@ async def read_reply(connection: redis.Connection, wait_ms: int, response_timeou
     return cast(Reply, await asyncio.wait_for(reply, (wait_ms + response_timeout_ms) / 1000))
 
 
-async def see_through(taking: Taking, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+async def see_through(
+    taking: Taking, work: Callable[[], Coroutine[Any, Any, T]], end_wait: Callable[[], Coroutine[Any, Any, None]]
+) -> T:
     """Does work in a task of its own. If the caller is cancelled, ends its wait and returns the result all the same: the caller looks at
-    `taking.interruption`."""
+    `taking.interruption`. The work ends its wait itself, in `read_to_end`."""
     working = asyncio.ensure_future(work())
     while not working.done():
         try:

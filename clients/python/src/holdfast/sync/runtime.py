@@ -4,7 +4,7 @@ two are what is written by hand, and the rest of `holdfast.sync` is generated. K
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from threading import Event as Flag
-from threading import Lock, Thread
+from threading import Lock, Thread, current_thread, main_thread
 from time import sleep
 from typing import Any, TypeVar, cast
 
@@ -67,10 +67,39 @@ def read_reply(connection: redis.Connection, wait_ms: int, response_timeout_ms: 
     return cast(Reply, connection.read_response(disable_decoding=True, timeout=timeout, disconnect_on_error=False))
 
 
-def see_through(taking: Taking, work: Callable[[], T]) -> T:
-    """Does work. An interruption, such as a KeyboardInterrupt, is met while it reads its reply (`read_to_end`): the caller looks at
-    `taking.interruption`."""
-    return work()
+def see_through(taking: Taking, work: Callable[[], T], end_wait: Callable[[], None]) -> T:
+    """Does work. If the caller is interrupted meanwhile, ends its wait and returns the result all the same: the caller looks at
+    `taking.interruption`.
+
+    Signals interrupt the main thread alone (KeyboardInterrupt, or the SystemExit of a handler), between any two instructions: also when bytes
+    were read from the socket and not kept yet. So the work of the main thread is done in another one."""
+    if current_thread() is not main_thread():
+        return work()
+    outcome: list[tuple[T, None] | tuple[None, BaseException]] = []
+    ended: SimpleQueue[None] = SimpleQueue()
+
+    def do() -> None:
+        try:
+            outcome.append((work(), None))
+        except BaseException as error:
+            outcome.append((None, error))
+        ended.put(None)
+
+    try:
+        start(do)
+        ended.get()
+    except BaseException as interruption:
+        taking.interruption = interruption
+        # As long as nothing was sent, the work finds the interruption and sends nothing.
+        while not outcome and not taking.can_be_cancelled:
+            end_wait()
+            sleep(UNBLOCK_PAUSE_S)
+        if not outcome:
+            raise
+    result, error = outcome[0]
+    if error is not None:
+        raise taking.interruption or error
+    return cast(T, result)
 
 
 def to_end(work: Callable[[], None]) -> None:
@@ -79,17 +108,7 @@ def to_end(work: Callable[[], None]) -> None:
 
 
 def read_to_end(taking: Taking, read: Callable[[], Reply], end_wait: Callable[[], bool]) -> Reply:
-    """Reads the reply of a request that takes something. If the thread is interrupted meanwhile (KeyboardInterrupt, or the SystemExit of a
-    signal's handler), has the server end the wait, and reads on. `read` can be called again after it was interrupted."""
-    try:
-        return read()
-    except Exception:
-        raise
-    except BaseException as interruption:
-        taking.interruption = interruption
-    # The server may not have seen the request yet.
-    while not end_wait():
-        sleep(UNBLOCK_PAUSE_S)
+    """Reads the reply of a request that takes something. Nothing interrupts it: `see_through` ends its wait."""
     return read()
 
 

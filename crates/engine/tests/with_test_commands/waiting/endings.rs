@@ -1,7 +1,7 @@
 //! How waits end: keys that are created and deleted in every way, in every database, by all kinds of commands;
 //! timeouts, CLIENT UNBLOCK, CLIENT KILL, the end of a connection.
 
-use super::peer::Peer;
+use crate::common::peer::{Peer, flat};
 use crate::place;
 use execution::clients::Unblock;
 use execution::departure;
@@ -172,7 +172,7 @@ fn waits_in_several_databases() {
 fn a_client_whose_wait_has_ended_takes_nothing() {
     type End = fn(&mut Peer<'_>) -> Option<String>;
     let ends: [(End, Option<&str>); 5] = [
-        (|peer| peer.outcome(true), Some("nil")),
+        (|peer| peer.outcome(true).map(flat), Some("nil")),
         (
             |peer| {
                 assert!(peer.client.handle.unblock(Unblock::Timeout));

@@ -4,7 +4,6 @@
 
 mod endings;
 mod offers;
-mod peer;
 mod race;
 mod roles;
 

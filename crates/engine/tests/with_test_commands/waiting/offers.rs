@@ -1,7 +1,7 @@
 //! What a command may touch when it is served: the key that has changed, and keys that it did not wait for; nothing
 //! else.
 
-use super::peer::{Peer, names_apart};
+use crate::common::peer::{Peer, names_apart};
 use crate::place;
 use execution::panics;
 
@@ -97,4 +97,34 @@ fn commands_do_not_wait_for_an_index() {
     assert_eq!(client.ask("TEST.READ idx 9 0"), "nil");
     client.ask("ZADD z 1 m");
     assert_eq!(client.ask("BZPOPMIN z 0"), "z m 1");
+}
+
+/// Commands that take their locks themselves serve waiters as well: SWEEP, and those that read an index.
+#[test]
+fn commands_about_indexes_serve_waiters_too() {
+    let place = place(8, 1, &[]);
+    let mut giver = Peer::new(&place, 0);
+    giver.say("HSET job:1 state running updated_at 5");
+    giver.say("IDX.CREATE idx PREFIX 1 job: FIELD updated_at");
+    // One waits for a record to become a sorted set, which a sweep does not make of it.
+    giver.say("RENAME job:1 elsewhere");
+    let mut waiting = Peer::waiting(&place, "BZPOPMIN job:1 z 0");
+    giver.say("RENAME elsewhere job:1");
+    giver.say("SWEEP idx BEFORE 10 WHERE state 1 running RETRY retries 3 ELSE 1 state failed SET 1 state pending");
+    assert_eq!(giver.ask("HGET job:1 state"), "pending");
+    assert_eq!(waiting.served(), None);
+    assert_eq!(giver.ask("ZUNIONSTORE z 1 idx"), "1");
+    assert_eq!(waiting.served().as_deref(), Some("z job:1 5"));
+}
+
+/// The reply to a served client has the number of the batch that took the member: it waits for the journal.
+#[test]
+fn a_reply_depends_on_the_batch_that_took_the_member() {
+    let place = place(4, 1, &[]);
+    let (mut giver, mut waiting) = (Peer::new(&place, 0), Peer::waiting(&place, "BZPOPMIN a b 0"));
+    assert_eq!(waiting.served(), None);
+    assert_eq!(giver.ask("ZADD b 1 m"), "1");
+    assert_eq!(waiting.served().as_deref(), Some("b m 1"));
+    assert_eq!((giver.client.last_batch, waiting.client.last_batch, waiting.client.depends_on), (1, 2, 2));
+    assert_eq!(place.kept.batches().len(), 2);
 }

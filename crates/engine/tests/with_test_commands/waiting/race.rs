@@ -4,7 +4,7 @@
 //! Prints its seed; `HOLDFAST_TEST_SEED=… cargo test -p engine --lib race` asks for the same requests again, though
 //! never for the same interleaving.
 
-use super::peer::Peer;
+use crate::common::peer::{Peer, flat};
 use crate::common::place::Place;
 use crate::common::seed;
 use crate::place;
@@ -21,7 +21,7 @@ use std::thread;
 const CLIENTS: usize = 5;
 const GIVERS: usize = 2;
 /// Members that each giver adds.
-const EACH: usize = 400;
+const EACH: usize = 250;
 const KEYS: [&str; 5] = ["a", "b", "c", "{x}1", "{x}2"];
 /// Scores are below.
 const SCORES: u32 = 100;
@@ -75,7 +75,16 @@ fn give(place: &Place, worker: usize, seed: u64) {
     for number in 0..EACH {
         let (key, score) = (pick(&mut random), random.u32(..SCORES));
         let add = format!("ZADD {key} {score} m:{worker}:{number}");
-        match random.u8(..4) {
+        match random.u8(..6) {
+            3 => {
+                // Into a key that only this giver uses, and from there to the key with waiters.
+                let own = format!("own:{worker}");
+                peer.ask(&add.replacen(key, &own, 1));
+                if peer.ask(&format!("RENAMENX {own} {key}")) == "0" {
+                    peer.ask(&format!("DEL {own}"));
+                    peer.ask(&add);
+                }
+            }
             0 => {
                 let other = pick(&mut random);
                 for request in ["MULTI", &add, &format!("ZCARD {other}"), "EXEC"] {
@@ -103,12 +112,14 @@ fn wait_again_and_again(place: &Place, worker: usize, seed: u64, giving: &Atomic
     let mut end = End { taken: Vec::new(), moved: 0, waiting: None };
     loop {
         let command = match random.u8(..8) {
-            0..3 => format!("BZPOPMIN {} {} 0", pick(&mut random), pick(&mut random)),
+            0 => format!("BZPOPMIN {} {} 0", pick(&mut random), pick(&mut random)),
+            1 => format!("BZPOPMAX {} missing {} 0", pick(&mut random), pick(&mut random)),
+            2 => format!("BZMPOP 0 2 {} {} MIN COUNT 2", pick(&mut random), pick(&mut random)),
             3..6 => format!("TEST.MOVE {} {} 0", pick(&mut random), pick(&mut random)),
             6 => format!("TEST.READ {} {} 0", pick(&mut random), random.u32(..SCORES)),
             _ => format!("TEST.GONE {} 0", pick(&mut random)),
         };
-        let mut reply = peer.execute(&command);
+        let mut reply = peer.execute(&command).map(flat);
         let patience = random.usize(..60);
         let mut looks = 0;
         while reply.is_none() {
@@ -123,11 +134,17 @@ fn wait_again_and_again(place: &Place, worker: usize, seed: u64, giving: &Atomic
             }
             looks += 1;
             if looks == patience {
-                match random.u8(..3) {
+                match random.u8(..4) {
                     0 => drop(peer.client.handle.unblock(Unblock::Timeout)),
                     1 => drop(peer.client.handle.unblock(Unblock::Error)),
+                    2 if peer.client.handle.end_wait() => {
+                        // The connection ends: no commit may take anything for it any more.
+                        departure::forget(&place.engine, &mut peer.client);
+                        peer = Peer::new(place, worker);
+                        reply = Some("nil".to_owned());
+                    }
                     // A commit that serves it at this moment wins.
-                    _ => reply = peer.outcome(true),
+                    _ => reply = peer.outcome(true).map(flat),
                 }
             }
             thread::yield_now();
@@ -147,7 +164,9 @@ fn note(end: &mut End, command: &str, reply: &str) {
     }
     let (words, found): (Vec<&str>, Vec<&str>) = (command.split(' ').collect(), reply.split(' ').collect());
     match words[0] {
-        "BZPOPMIN" => end.taken.push(found[1].to_owned()),
+        _ if words[0].starts_with("BZ") => {
+            end.taken.extend(found.into_iter().filter(|word| word.starts_with("m:")).map(str::to_owned));
+        }
         "TEST.MOVE" => end.moved += 1,
         "TEST.READ" => {
             let [score, above] = [found[1], words[2]].map(|text| text.parse::<u32>().expect("a score is a number"));
@@ -168,7 +187,7 @@ fn look(place: &Place, ends: Vec<End>, shards: usize) {
     for mut end in ends {
         if let Some((mut client, blocked, command)) = end.waiting.take() {
             match waiting::outcome(&place.engine, &peer.worker, &mut client, &blocked.event, false) {
-                Some(reply) => note(&mut end, &command, &super::peer::text(reply)),
+                Some(reply) => note(&mut end, &command, &flat(reply)),
                 None => {
                     waiting += 1;
                     assert_has_nothing(&mut peer, &command);
@@ -195,6 +214,8 @@ fn look(place: &Place, ends: Vec<End>, shards: usize) {
 fn assert_has_nothing(peer: &mut Peer<'_>, command: &str) {
     let words: Vec<&str> = command.split(' ').collect();
     let (request, without) = match words[0] {
+        "BZMPOP" => (format!("EXISTS {} {}", words[3], words[4]), "0"),
+        "BZPOPMAX" => (format!("EXISTS {} {}", words[1], words[3]), "0"),
         "BZPOPMIN" => (format!("EXISTS {} {}", words[1], words[2]), "0"),
         "TEST.MOVE" => (format!("EXISTS {}", words[1]), "0"),
         "TEST.READ" => (format!("ZCOUNT {} ({} +inf", words[1], words[2]), "0"),

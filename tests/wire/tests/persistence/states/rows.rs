@@ -83,8 +83,7 @@ fn starting() {
         injected.mend();
         assert_eq!(orderer.read().to_string(), "+OK", "{policy}");
         assert_info(&mut connection, "sound", 1);
-        server.kill();
-        let server = home.start(&[]);
+        let server = home.serve_again(server, &[]);
         assert_eq!(server.connect().run("MGET before a").to_string(), r#"["1", "1"]"#, "{policy}");
     }
 }
@@ -151,9 +150,7 @@ fn on_and_off_while_the_snapshot_is_written() {
         }
         assert_info(&mut connection, state, u8::from(state == "sound"));
         ok(&mut connection, "SET last 1");
-        server.kill();
-        let server = home.start(&[]);
-        let mut connection = server.connect();
+        let (_server, mut connection) = home.serve_client_again(server, &[]);
         if state == "sound" {
             assert_eq!(told.last().map(String::as_str), Some("+OK"));
             assert_eq!(connection.run("MGET before:no before:yes last").to_string(), r#"["1", "1", "1"]"#, "{words:?}");
@@ -165,9 +162,7 @@ fn on_and_off_while_the_snapshot_is_written() {
 /// Turned off at any moment of a snapshot, the journal grows no more once that has ended.
 #[test]
 fn turned_off_it_grows_no_more() {
-    let Some(home) = Home::fresh() else { return };
-    let server = home.start(&["--save", "", "--threads", "2"]);
-    let mut connection = server.connect();
+    let Some((home, _server, mut connection)) = Home::serve_client(&["--save", "", "--threads", "2"]) else { return };
     let mut random = Random::from_env();
     for round in 0..40 {
         connection.queue_line("BGREWRITEAOF");
@@ -241,8 +236,7 @@ fn start_failed_with_room_again() {
             false => ok(&mut connection, "CONFIG SET appendonly yes"),
         }
         ok(&mut connection, "SET b 1");
-        server.kill();
-        let server = disk.home.start(&[]);
+        let server = disk.home.serve_again(server, &[]);
         assert_eq!(server.connect().run("MGET a b").to_string(), r#"["1", "1"]"#);
     }
 }
@@ -250,9 +244,7 @@ fn start_failed_with_room_again() {
 #[test]
 fn sound() {
     for policy in POLICIES {
-        let Some(home) = Home::fresh() else { return };
-        let mut server = home.start(&["--appendfsync", policy]);
-        let mut connection = server.connect();
+        let Some((home, mut server, mut connection)) = Home::serve_client(&["--appendfsync", policy]) else { return };
         ok(&mut connection, "SET a 1");
         assert_info(&mut connection, "sound", 1);
         assert_eq!(connection.run("WAITAOF 1 0 0").to_string(), "[:1, :0]");
@@ -296,8 +288,7 @@ fn sound_without_room() {
 #[test]
 fn failed() {
     for (policy, call) in [("everysec", "pwrite64"), ("always", "fdatasync"), ("no", "pwrite64")] {
-        let Some(home) = Home::fresh() else { return };
-        let mut server = home.start(&["--appendfsync", policy]);
+        let Some((home, mut server)) = Home::serve(&["--appendfsync", policy]) else { return };
         let (mut connection, mut other) = (server.connect(), server.connect());
         ok(&mut connection, "MSET kept 1 kept2 1 kept3 1 kept4 1");
         assert_eq!(connection.run("WAITAOF 1 0 0").to_string(), "[:1, :0]");
@@ -327,8 +318,7 @@ fn failed() {
 /// A client that waits for the disk does not wait for ever when the journal is turned off. Redis says the same.
 #[test]
 fn waitaof_ends_when_the_journal_is_turned_off() {
-    let Some(home) = Home::fresh() else { return };
-    let server = home.start(&["--appendfsync", "no"]);
+    let Some((home, server)) = Home::serve(&["--appendfsync", "no"]) else { return };
     let (mut connection, mut waiting) = (server.connect(), server.connect());
     let Some(injected) = Injected::into(&home, &server, "fdatasync", FOR_NOW) else { return };
     ok(&mut waiting, "SET a 1");
@@ -347,8 +337,11 @@ fn closing() {
     let mut random = Random::from_env();
     for round in 0..9 {
         let policy = POLICIES[round % 3];
-        let Some(home) = Home::fresh() else { return };
-        let mut server = home.start(&["--appendfsync", policy, "--shutdown-timeout", "0", "--threads", "2"]);
+        let Some((home, mut server)) =
+            Home::serve(&["--appendfsync", policy, "--shutdown-timeout", "0", "--threads", "2"])
+        else {
+            return;
+        };
         let load = Load::start(&server, round, &mut random);
         load.flow(20 + random.below(60) as u64);
         load.end_is_near();
@@ -386,8 +379,7 @@ fn on_is_said_when_a_kill_loses_nothing() {
             is_over.store(true, Relaxed);
             writer.join().expect("the writer failed")
         });
-        server.kill();
-        let server = home.start(&[]);
+        let server = home.serve_again(server, &[]);
         assert_eq!(server.connect().run("GET counter").text(), answered.to_string(), "{policy}");
     }
 }
