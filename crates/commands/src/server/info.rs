@@ -227,8 +227,8 @@ fn memory(lines: &mut Lines, cx: &ReadCx<'_>) {
     lines.add("rss_overhead_bytes", excess(host.resident, host.allocator_resident));
     lines.ratio("mem_fragmentation_ratio", account.fragmentation());
     lines.add("mem_fragmentation_bytes", excess(host.resident, host.used));
+    lines.add("mem_not_counted_for_evict", account.journal);
     lines.zeros(&[
-        "mem_not_counted_for_evict",
         "mem_replication_backlog",
         "mem_total_replication_buffers",
         "mem_clients_slaves",

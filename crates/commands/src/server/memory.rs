@@ -78,7 +78,7 @@ impl Account {
         let startup = cx.server().statistics.startup_memory.load(Relaxed);
         let clients = cx.server().clients.all().iter().map(|handle| handle.memory_bytes() as u64).sum();
         let tables: u64 = dbs.iter().map(|db| db.table_bytes + db.deadline_bytes).sum();
-        let journal = cx.server().persistence.report().buffer_bytes;
+        let journal = cx.server().persistence.buffer_bytes();
         let overhead = startup + clients + journal + tables;
         Account {
             peak: cx.server().statistics.peak_memory.load(Relaxed).max(host.used),

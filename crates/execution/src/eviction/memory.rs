@@ -25,11 +25,14 @@ pub fn may_evict(engine: &Engine) -> bool {
 }
 
 /// How many bytes beyond the limit are in use, not counting messages that clients are about to take. As in Redis,
-/// memory of scripts is not counted: a large script does not block writes.
+/// memory of scripts is not counted: a large script does not block writes. Nor are the buffers of the journal: each removed
+/// key adds to them, so that removing more keys would free nothing until the journal is written.
 pub fn excess_bytes(engine: &Engine) -> u64 {
     let used = engine.host.used_memory().saturating_sub(lua::total_bytes() as u64);
     match used.saturating_sub(engine.settings.maxmemory()) {
         0 => 0,
-        excess => excess.saturating_sub(engine.eviction.on_its_way(engine.clock.monotonic_ns())),
+        excess => excess
+            .saturating_sub(engine.persistence.buffer_bytes())
+            .saturating_sub(engine.eviction.on_its_way(engine.clock.monotonic_ns())),
     }
 }

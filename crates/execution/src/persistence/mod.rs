@@ -32,6 +32,10 @@ pub trait Persistence: Send + Sync {
     fn schedule_snapshot(&self, why: SnapshotReason);
     /// The result of a snapshot; `None` while it is being written.
     fn snapshot_result(&self, number: u64) -> Option<Result<(), String>>;
+    /// The memory of batches that are not stored yet, and of the buffers for the next ones.
+    fn buffer_bytes(&self) -> u64 {
+        0
+    }
     /// The state of the journal and its snapshots, for INFO.
     fn report(&self) -> Report;
     /// Whether this server writes or follows, and who else does.
@@ -194,8 +198,6 @@ pub struct Report {
     pub snapshot_bytes: u64,
     /// Bytes that were appended and not yet handed to the operating system.
     pub unwritten_bytes: u64,
-    /// The memory of the buffers for them.
-    pub buffer_bytes: u64,
     /// The newest batch, the newest that the operating system has, and the newest that survives a power failure.
     pub sequence: u64,
     pub written: u64,

@@ -615,6 +615,10 @@ impl Persistence for Keeper {
         self.snapshots.result(number)
     }
 
+    fn buffer_bytes(&self) -> u64 {
+        self.opened.load().as_ref().map_or(0, |opened| opened.maintenance.buffers().memory_bytes)
+    }
+
     fn report(&self) -> Report {
         let mut report = self.snapshots.report();
         report.loading = *self.loading.lock();
@@ -624,8 +628,7 @@ impl Persistence for Keeper {
             report.has_room = journal.has_room();
             if let Some(opened) = self.opened() {
                 report.journal_bytes = opened.maintenance.bytes();
-                let buffers = opened.maintenance.buffers();
-                (report.unwritten_bytes, report.buffer_bytes) = (buffers.unwritten_bytes, buffers.memory_bytes);
+                report.unwritten_bytes = opened.maintenance.buffers().unwritten_bytes;
                 report.syncs = opened.maintenance.sync_times().map(|times| SyncTimes {
                     at_most: SYNC_BOUNDS_NS.into_iter().zip(times.at_most).collect(),
                     count: times.count,
