@@ -19,6 +19,7 @@ use crate::text::{glob, unquote};
 #[derive(Clone, Debug)]
 pub(crate) enum Pattern {
     Any,
+    Success,
     Exactly(Reply),
     Range { min: i64, max: i64 },
     Glob { kind: Text, pattern: Vec<u8> },
@@ -64,6 +65,8 @@ impl Pattern {
     pub(crate) fn matches(&self, reply: &Reply) -> bool {
         match self {
             Pattern::Any => *reply != Reply::Closed,
+            // It has no written form: the steps of a transcript expect it.
+            Pattern::Success => !matches!(reply, Reply::Error(_) | Reply::Push(_) | Reply::Closed),
             Pattern::Exactly(expected) => expected == reply,
             Pattern::Range { min, max } => {
                 matches!(reply, Reply::Integer(n) if (min..=max).contains(&n))

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use crate::connection::Connection;
 use crate::pattern::{ParseError, Pattern};
 use crate::reply::Reply;
+use crate::rows::{Row, RowReply};
 use crate::session::{Product, Session};
 use crate::skip::skip;
 use crate::text::{quote, split_args};
@@ -75,78 +76,15 @@ type Peer = u32;
 
 impl<'a> Transcript<'a> {
     pub(crate) fn parse(text: &'a str, caller: &'static Location<'static>) -> Transcript<'a> {
-        let mut transcript = Transcript { lines: text.lines().collect(), steps: Vec::new(), caller };
-        let mut peer = 1;
-        let mut eventually = None;
-        let mut at = 0;
-        while at < transcript.lines.len() {
-            let line = at;
-            let text = transcript.lines[at].trim();
-            at += 1;
-            if text.is_empty() || text.starts_with("//") {
-                continue;
-            }
-            if text == "# eventually" {
-                eventually = Some(line);
-                continue;
-            }
-            let action = match Marked::split(text) {
-                Some(Marked { peer: named, mark, content }) => {
-                    peer = named.unwrap_or(if mark.starts_with('>') { 1 } else { peer });
-                    let words = || split_args(content).unwrap_or_else(|e| transcript.fail(line, &e));
-                    match mark {
-                        ">" => Action::Send { peer, args: words() },
-                        ">>" => Action::SendRaw { peer, bytes: words().concat() },
-                        "<<" => Action::ExpectRaw { peer, bytes: words().concat() },
-                        _ => Action::Expect { peer, pattern: transcript.pattern(content, line, &mut at) },
-                    }
-                }
-                None => match text.strip_prefix("# ") {
-                    Some(directive) => Action::directive(directive).unwrap_or_else(|| {
-                        transcript.fail(line, "there is no such directive (a comment starts with //)")
-                    }),
-                    None => Action::Expect { peer, pattern: transcript.pattern(text, line, &mut at) },
-                },
-            };
-            // `# eventually` turns the command and the reply after it into one step.
-            let action = match (eventually, action) {
-                (None, action) => action,
-                (Some(_), Action::Send { peer, args }) => {
-                    transcript.steps.push(Step { line, action: Action::Send { peer, args } });
-                    continue;
-                }
-                (Some(_), Action::Expect { peer, pattern }) => match transcript.steps.pop() {
-                    Some(Step { action: Action::Send { peer: sender, args }, .. }) if peer == sender => {
-                        eventually = None;
-                        Action::Eventually { peer, args, pattern }
-                    }
-                    _ => transcript.fail(line, "# eventually needs a command first"),
-                },
-                (Some(_), _) => transcript.fail(line, "# eventually needs one command and one reply"),
-            };
-            transcript.steps.push(Step { line, action });
+        let transcript = Transcript { lines: text.lines().collect(), steps: Vec::new(), caller };
+        let mut parser = Parser { transcript, at: 0, peer: 1, eventually: None, shared: None };
+        while parser.at < parser.transcript.lines.len() {
+            parser.read_line();
         }
-        if let Some(line) = eventually {
-            transcript.fail(line, "# eventually needs one command and one reply");
+        if let Some(line) = parser.eventually {
+            parser.transcript.fail(line, "# eventually needs one command and one reply");
         }
-        transcript
-    }
-
-    /// Reads a pattern from `text` and as many of the lines after it as its open brackets need.
-    fn pattern(&self, text: &str, line: usize, next: &mut usize) -> Pattern {
-        let mut text = text.to_owned();
-        loop {
-            match Pattern::parse(&text) {
-                Ok(pattern) => return pattern,
-                Err(ParseError::Unfinished) if *next < self.lines.len() => {
-                    text.push('\n');
-                    text.push_str(self.lines[*next]);
-                    *next += 1;
-                }
-                Err(ParseError::Unfinished) => self.fail(line, "a bracket is never closed"),
-                Err(ParseError::Wrong(why)) => self.fail(line, &why),
-            }
-        }
+        parser.transcript
     }
 
     pub(crate) fn run(&self, session: &Session) {
@@ -253,6 +191,126 @@ impl<'a> Transcript<'a> {
         let first = self.caller.line() as usize + usize::from(opens_on_its_own_line);
         format!("{}:{}", self.caller.file(), first + line)
     }
+}
+
+/// Reads a transcript line by line.
+struct Parser<'a> {
+    transcript: Transcript<'a>,
+    /// The next line.
+    at: usize,
+    /// The connection that spoke last.
+    peer: Peer,
+    /// The line of an `# eventually` whose reply has not been read yet.
+    eventually: Option<usize>,
+    /// The reply to each of the requests below it.
+    shared: Option<Pattern>,
+}
+
+impl<'a> Parser<'a> {
+    fn read_line(&mut self) {
+        let line = self.at;
+        let text = self.transcript.lines[line].trim();
+        self.at += 1;
+        if is_blank(text) {
+            return;
+        }
+        if let Some(row) = Row::split(text) {
+            return self.add_row(row, line);
+        }
+        self.shared = None;
+        if text == "# eventually" {
+            self.eventually = Some(line);
+        } else if let Some(marked) = Marked::split(text) {
+            self.add_marked(&marked, line);
+        } else if let Some(directive) = text.strip_prefix("# ") {
+            let action = Action::directive(directive)
+                .unwrap_or_else(|| self.transcript.fail(line, "there is no such directive (a comment starts with //)"));
+            self.add(action, line);
+        } else {
+            let pattern = self.pattern(text, line);
+            if self.is_above_requests() {
+                self.shared = Some(pattern);
+            } else {
+                self.add(Action::Expect { peer: self.peer, pattern }, line);
+            }
+        }
+    }
+
+    fn add_row(&mut self, row: Row<'a>, line: usize) {
+        let pattern = match row.reply {
+            RowReply::Written(reply) => self.pattern(reply, line),
+            RowReply::Success => Pattern::Success,
+            RowReply::Above => self.shared.clone().unwrap_or_else(|| {
+                self.transcript.fail(line, "expected a reply, or one above this request and those beside it")
+            }),
+        };
+        if !matches!(row.reply, RowReply::Above) {
+            self.shared = None;
+        }
+        self.peer = row.peer;
+        self.add(Action::Send { peer: row.peer, args: self.words(row.request, line) }, line);
+        self.add(Action::Expect { peer: row.peer, pattern }, line);
+    }
+
+    fn add_marked(&mut self, marked: &Marked<'a>, line: usize) {
+        let Marked { peer, mark, content } = *marked;
+        self.peer = peer.unwrap_or(if mark.starts_with('>') { 1 } else { self.peer });
+        let peer = self.peer;
+        let action = match mark {
+            ">" => Action::Send { peer, args: self.words(content, line) },
+            ">>" => Action::SendRaw { peer, bytes: self.words(content, line).concat() },
+            "<<" => Action::ExpectRaw { peer, bytes: self.words(content, line).concat() },
+            _ => Action::Expect { peer, pattern: self.pattern(content, line) },
+        };
+        self.add(action, line);
+    }
+
+    /// Adds a step. `# eventually` turns the command and the reply after it into one step.
+    fn add(&mut self, action: Action, line: usize) {
+        let action = match (self.eventually, action) {
+            (None, action) | (Some(_), action @ Action::Send { .. }) => action,
+            (Some(_), Action::Expect { peer, pattern }) => match self.transcript.steps.pop() {
+                Some(Step { action: Action::Send { peer: sender, args }, .. }) if peer == sender => {
+                    self.eventually = None;
+                    Action::Eventually { peer, args, pattern }
+                }
+                _ => self.transcript.fail(line, "# eventually needs a command first"),
+            },
+            (Some(_), _) => self.transcript.fail(line, "# eventually needs one command and one reply"),
+        };
+        self.transcript.steps.push(Step { line, action });
+    }
+
+    fn words(&self, text: &str, line: usize) -> Vec<Vec<u8>> {
+        split_args(text).unwrap_or_else(|e| self.transcript.fail(line, &e))
+    }
+
+    /// Reads a pattern from `text` and as many of the lines after it as its open brackets need.
+    fn pattern(&mut self, text: &str, line: usize) -> Pattern {
+        let mut text = text.to_owned();
+        loop {
+            match (Pattern::parse(&text), self.transcript.lines.get(self.at)) {
+                (Ok(pattern), _) => return pattern,
+                (Err(ParseError::Unfinished), Some(next)) => {
+                    text.push('\n');
+                    text.push_str(next);
+                    self.at += 1;
+                }
+                (Err(ParseError::Unfinished), None) => self.transcript.fail(line, "a bracket is never closed"),
+                (Err(ParseError::Wrong(why)), _) => self.transcript.fail(line, &why),
+            }
+        }
+    }
+
+    /// Returns true if the next line is a request that has the reply above it.
+    fn is_above_requests(&self) -> bool {
+        let next = self.transcript.lines[self.at..].iter().map(|line| line.trim()).find(|line| !is_blank(line));
+        next.and_then(Row::split).is_some_and(|row| matches!(row.reply, RowReply::Above))
+    }
+}
+
+fn is_blank(line: &str) -> bool {
+    line.is_empty() || line.starts_with("//")
 }
 
 impl Action {

@@ -45,7 +45,9 @@ impl Limited {
     /// What is compared with the limit: Redis's figure is without what scripts use, Holdfast's is of all.
     fn used(&mut self) -> i64 {
         match self.session.product() {
-            Product::Holdfast => self.info("used_memory") - self.info("used_memory_lua") - self.info("mem_not_counted_for_evict"),
+            Product::Holdfast => {
+                self.info("used_memory") - self.info("used_memory_lua") - self.info("mem_not_counted_for_evict")
+            }
             _ => self.info("used_memory"),
         }
     }

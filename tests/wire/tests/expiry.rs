@@ -1,6 +1,6 @@
 //! Deadlines of keys: EXPIRE, PEXPIRE, EXPIREAT, PEXPIREAT, TTL, PTTL, EXPIRETIME, PEXPIRETIME, PERSIST.
 
-use wire::check_rows;
+use wire::check;
 
 /// Whoever waits is served when a transaction ends: what has expired by then is not there.
 #[test]
@@ -25,7 +25,7 @@ fn what_expired_in_a_transaction_serves_nobody() {
         replies += &format!("{peer}< (nil array)\n");
     }
     let count = kinds.len();
-    check_rows(&format!(
+    check(&format!(
         "
         {waits}
         # until blocked_clients:{count}
@@ -36,7 +36,7 @@ fn what_expired_in_a_transaction_serves_nobody() {
         {replies}
         "
     ));
-    check_rows(
+    check(
         r#"
         # needs redis >= 7.2
         XGROUP CREATE k g $ MKSTREAM => +OK
@@ -54,7 +54,7 @@ fn what_expired_in_a_transaction_serves_nobody() {
 
 #[test]
 fn deadlines_are_set_read_and_removed() {
-    check_rows(
+    check(
         r#"
         SET a 1 => +OK
         EXPIRE a 100 => :1
@@ -110,7 +110,7 @@ fn deadlines_are_set_read_and_removed() {
 
 #[test]
 fn expire_with_an_instant_in_the_past_deletes() {
-    check_rows(
+    check(
         r#"
         SET a 1 => +OK
         EXPIRE a 0 => :1
@@ -140,7 +140,7 @@ fn expire_with_an_instant_in_the_past_deletes() {
 
 #[test]
 fn expire_with_conditions() {
-    check_rows(
+    check(
         r#"
         // NX: where there is none.
         SET a 1 => +OK
@@ -217,7 +217,7 @@ fn expire_with_conditions() {
 
 #[test]
 fn expire_refuses_bad_arguments() {
-    check_rows(
+    check(
         r#"
         SET a 1 => +OK
         -ERR value is not an integer or out of range
@@ -249,7 +249,7 @@ fn expire_refuses_bad_arguments() {
 
 #[test]
 fn an_expired_key_is_absent() {
-    check_rows(
+    check(
         r#"
         MSET a 1 b 2 => +OK
         HSET h f v => :1
@@ -290,7 +290,7 @@ fn an_expired_key_is_absent() {
 
 #[test]
 fn what_keeps_a_deadline_and_what_does_not() {
-    check_rows(
+    check(
         r#"
         // What replaces a value takes it away.
         SET a 1 EX 100 => +OK
@@ -340,7 +340,7 @@ fn what_keeps_a_deadline_and_what_does_not() {
 
 #[test]
 fn an_active_cycle_frees_what_nobody_asks_for() {
-    check_rows(
+    check(
         r#"
         SET keep 1 => +OK
         PSETEX a 20 1 => +OK

@@ -1,11 +1,11 @@
 //! FUNCTION, FCALL and FCALL_RO: libraries that are kept by name. What Lua itself does is in `lua`'s own tests.
 
 use std::time::{Duration, Instant};
-use wire::{Connection, Session, check_rows};
+use wire::{Connection, Session, check};
 
 #[test]
 fn a_library_is_loaded_listed_called_and_deleted() {
-    check_rows(
+    check(
         r##"
         FUNCTION FLUSH => +OK
         > FUNCTION LOAD "#!lua name=mylib\nredis.register_function('Echo', function(keys, args) return {keys[1], args[1], #keys, #args} end)"
@@ -49,7 +49,7 @@ fn a_library_is_loaded_listed_called_and_deleted() {
 
 #[test]
 fn what_cannot_be_loaded_changes_nothing() {
-    check_rows(
+    check(
         r##"
         FUNCTION FLUSH ASYNC => +OK
         FUNCTION LOAD "#!lua name=lib\nredis.register_function('f', function() return 1 end)" => "lib"
@@ -86,7 +86,7 @@ fn what_cannot_be_loaded_changes_nothing() {
 
 #[test]
 fn calls_are_checked() {
-    check_rows(
+    check(
         r##"
         FUNCTION FLUSH => +OK
         > FUNCTION LOAD "#!lua name=lib\nredis.register_function('w', function(keys) return redis.call('SET', keys[1], 1) end)\nredis.register_function{function_name='r', callback=function(keys) return redis.call('GET', keys[1]) end, flags={'no-writes'}}\nredis.register_function{function_name='liar', callback=function(keys) return redis.call('SET', keys[1], 1) end, flags={'no-writes'}}\nredis.register_function('e', function() error('boo') end)\nredis.register_function('g', function() return KEYS[1] end)"
@@ -111,7 +111,7 @@ fn calls_are_checked() {
 
 #[test]
 fn libraries_go_to_another_server_and_back() {
-    check_rows(
+    check(
         r##"
         FUNCTION FLUSH => +OK
         FUNCTION RESTORE "\xf5\x02ab" => -ERR DUMP payload version or checksum are wrong
@@ -145,7 +145,7 @@ fn libraries_go_to_another_server_and_back() {
 /// A function that does not end, stopped from another connection.
 #[test]
 fn an_endless_function_can_be_killed() {
-    check_rows(
+    check(
         r##"
         # config busy-reply-threshold 50
         FUNCTION FLUSH => +OK
@@ -176,7 +176,7 @@ fn an_endless_function_can_be_killed() {
 
 #[test]
 fn the_compare_and_swap_is_always_there() {
-    check_rows(
+    check(
         r##"
         # holdfast only
         FUNCTION FLUSH => +OK

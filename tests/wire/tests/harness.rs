@@ -4,7 +4,7 @@ use std::env;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use wire::{Server, Session, check, check_rows, fresh_dir};
+use wire::{Server, Session, check, fresh_dir};
 
 #[test]
 fn a_conversation() {
@@ -76,18 +76,39 @@ fn several_connections() {
 
 #[test]
 fn rows_groups_and_steps() {
-    check_rows(
+    check(
         r#"
         ! SET a 1
         2! SET b 2
         GET a => "1"
         2> MGET a b => ["1", "2"]
+        // The reply after a row is of the same connection.
+        2! MULTI
+        2> GET a => +QUEUED
+        2> EXEC
+        ["1"]
         ~-ERR *
             INCR a b
             // A comment ends no group.
             NOSUCH
         > STRLEN a
         :1
+        // Brackets close on a later line.
+        [
+            "1", (nil)
+        ]
+            MGET a nosuch
+            MGET a "x => y"
+        SET b "x => y"   =>   +OK
+        2> SET b "2 => 3"
+        +OK
+        GET b => "2 => 3"
+        MGET a b => [
+            "1", "2 => 3"
+        ]
+        ! PSETEX a 30 1
+        # eventually
+        GET a => (nil)
         "#,
     );
 }
@@ -177,15 +198,33 @@ fn what_is_wrong_is_shown_with_its_line() {
     let too_much = complaint("> PING\n> PING\n+PONG\n");
     assert!(too_much.contains("no line expects: +PONG"), "{too_much}");
 
-    let misspelt = complaint("> PING\nPONG\n");
-    assert!(misspelt.contains("expected a reply"), "{misspelt}");
-
-    let outcome = catch_unwind(AssertUnwindSafe(|| session.check_rows("GET a => :1\nPING => +PONG")));
-    let row = *outcome.unwrap_err().downcast::<String>().unwrap();
-    assert!(row.contains("> GET a\n--> :1\n") && row.contains("harness.rs:"), "{row}");
+    for misspelt in ["> PING\nPONG\n", "> PING\npong\n", "+PONG\nPING\nECHO a => \"a\"\nPONG\n"] {
+        let misspelt = complaint(misspelt);
+        assert!(misspelt.contains("expected a reply"), "{misspelt}");
+    }
 
     let unknown = complaint("# needs luck\n");
     assert!(unknown.contains("no such directive"), "{unknown}");
+}
+
+#[test]
+fn a_wrong_reply_in_a_short_form_is_shown_with_its_line() {
+    let session = Session::start();
+    // Each with the line that is wrong, counted from 0.
+    let transcripts = [
+        ("! SET a 1\n\nGET a => :1\nPING => +PONG", 2, "GET a => :1"),
+        ("! SET a 1\n2> GET a => :1\nPING => +PONG", 1, "2> GET a => :1"),
+        ("MGET b c => [\n(nil), (nil)\n]\n! INCRBY a x\nPING => +PONG", 3, "! INCRBY a x"),
+        ("-ERR syntax error\n    SET a 1 NX XX\n    // A comment.\n    SET a 1\n    SET a 1 EX", 3, "SET a 1"),
+        ("\n    +PONG\n    PING\n    ECHO a\n", 3, "ECHO a"),
+    ];
+    for (transcript, wrong, text) in transcripts {
+        let opens = line!() + 1 + u32::from(transcript.starts_with('\n'));
+        let outcome = catch_unwind(AssertUnwindSafe(|| session.check(transcript)));
+        let complaint = *outcome.unwrap_err().downcast::<String>().unwrap();
+        assert!(complaint.contains(&format!("harness.rs:{}\n", opens + wrong)), "{complaint}");
+        assert!(complaint.contains(&format!("--> {text}\n    received from ")), "{complaint}");
+    }
 }
 
 #[test]

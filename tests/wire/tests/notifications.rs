@@ -1,6 +1,6 @@
 //! Keyspace notifications: what `notify-keyspace-events` has the server tell of each command.
 
-use wire::{Connection, Reply, Session, check_rows};
+use wire::{Connection, Reply, Session, check};
 
 /// Runs commands and compares what the `__keyevent@*` channels tell of each: `SET a 1 => new a, set a`. The event comes
 /// before the key, and the number of the database before both where it is not 0. `# needs redis >= 7.4` leaves out the
@@ -435,7 +435,7 @@ fn a_script_tells_what_its_commands_tell() {
 /// In the background, where no command meets them.
 #[test]
 fn what_expires_is_told() {
-    check_rows(
+    check(
         r#"
         # config notify-keyspace-events KEA
         2> PSUBSCRIBE __key*__:e* => ["psubscribe", "__key*__:e*", :1]
@@ -452,7 +452,7 @@ fn what_expires_is_told() {
 
 #[test]
 fn fields_that_expire_are_told() {
-    check_rows(
+    check(
         r#"
         # needs redis >= 7.4
         # config notify-keyspace-events EA
@@ -473,7 +473,7 @@ fn fields_that_expire_are_told() {
 /// A value that would expire at once is told of as if it had been there for a moment, which in Redis it is.
 #[test]
 fn a_value_for_no_time_is_told() {
-    check_rows(
+    check(
         r#"
         # config notify-keyspace-events EAn
         2> PSUBSCRIBE __key* => ["psubscribe", "__key*", :1]
@@ -497,7 +497,7 @@ fn a_value_for_no_time_is_told() {
 
 #[test]
 fn the_letters_choose_what_is_told() {
-    check_rows(
+    check(
         r#"
         2> PSUBSCRIBE __key* => ["psubscribe", "__key*", :1]
         SET a 1 => +OK

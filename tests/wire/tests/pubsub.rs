@@ -1,10 +1,10 @@
 //! SUBSCRIBE, PUBLISH and their kin.
 
-use wire::{Session, check, check_rows};
+use wire::{Session, check};
 
 #[test]
 fn a_message_reaches_those_who_listen() {
-    check_rows(
+    check(
         r#"
         SUBSCRIBE news => ["subscribe", "news", :1]
         2> PUBLISH news hello => :1
@@ -18,7 +18,7 @@ fn a_message_reaches_those_who_listen() {
 
 #[test]
 fn several_channels_have_a_confirmation_each() {
-    check_rows(
+    check(
         r#"
         > SUBSCRIBE a b a
         ["subscribe", "a", :1]
@@ -42,7 +42,7 @@ fn several_channels_have_a_confirmation_each() {
 
 #[test]
 fn patterns_hear_what_matches() {
-    check_rows(
+    check(
         r#"
         > PSUBSCRIBE h?llo h[ae]llo *
         ["psubscribe", "h?llo", :1]
@@ -64,7 +64,7 @@ fn patterns_hear_what_matches() {
 
 #[test]
 fn shard_channels_are_apart() {
-    check_rows(
+    check(
         r#"
         SSUBSCRIBE c => ["ssubscribe", "c", :1]
         2> PUBLISH c x => :0
@@ -79,7 +79,7 @@ fn shard_channels_are_apart() {
 
 #[test]
 fn who_listens_in_resp2_only_listens() {
-    check_rows(
+    check(
         r#"
         SUBSCRIBE c => ["subscribe", "c", :1]
         > GET a
@@ -104,7 +104,7 @@ fn who_listens_in_resp2_only_listens() {
 
 #[test]
 fn in_resp3_messages_are_pushes() {
-    check_rows(
+    check(
         r#"
         HELLO 3 => *
         SUBSCRIBE c => push["subscribe", "c", :1]
@@ -127,7 +127,7 @@ fn in_resp3_messages_are_pushes() {
 /// before. Redis sends a message before the reply of its PUBLISH.
 #[test]
 fn messages_come_before_the_next_reply() {
-    check_rows(
+    check(
         r#"
         HELLO 3 => *
         > SUBSCRIBE c
@@ -165,7 +165,7 @@ fn messages_come_before_the_next_reply() {
 
 #[test]
 fn looking_at_who_listens() {
-    check_rows(
+    check(
         r#"
         2> PUBSUB CHANNELS => []
         2> PUBSUB NUMSUB => []
@@ -192,7 +192,7 @@ fn looking_at_who_listens() {
 
 #[test]
 fn publishing_in_a_transaction() {
-    check_rows(
+    check(
         r#"
         SUBSCRIBE c => ["subscribe", "c", :1]
         2! MULTI

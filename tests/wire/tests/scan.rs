@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use wire::{Connection, Product, Reply, Session, check_rows};
+use wire::{Connection, Product, Reply, Session, check};
 
 #[test]
 fn scan_of_few_keys() {
-    check_rows(
+    check(
         r#"
         SCAN 0 => ["0", []]
         SET a 1 => +OK
@@ -56,7 +56,7 @@ fn scan_of_few_keys() {
 
 #[test]
 fn scan_refuses_bad_arguments() {
-    check_rows(
+    check(
         r#"
         SCAN abc => -ERR invalid cursor
         SCAN 1.5 => -ERR invalid cursor

@@ -2,14 +2,14 @@
 
 use std::thread;
 use std::time::Duration;
-use wire::{Connection, Reply, Session, check_rows};
+use wire::{Connection, Reply, Session, check};
 
 const CAS: &str = "local current = redis.call('HGET', KEYS[1], ARGV[1])\nif current == ARGV[2] then\n    redis.call('HSET', \
                    KEYS[1], ARGV[1], ARGV[3])\n    return 1\nelse\n    return 0\nend";
 
 #[test]
 fn a_script_sees_its_keys_and_arguments() {
-    check_rows(
+    check(
         r##"
         EVAL "return {KEYS[1],KEYS[2],ARGV[1],ARGV[2],#KEYS,#ARGV}" 2 a b c d => ["a", "b", "c", "d", :2, :2]
         EVAL "return 1" 0 => :1
@@ -29,7 +29,7 @@ fn a_script_sees_its_keys_and_arguments() {
 
 #[test]
 fn a_script_runs_commands() {
-    check_rows(
+    check(
         r#"
         EVAL "return redis.call('SET',KEYS[1],ARGV[1])" 1 k v => +OK
         EVAL "return redis.call('GET',KEYS[1])" 1 k => "v"
@@ -84,7 +84,7 @@ fn the_compare_and_swap_of_job_records() {
 
 #[test]
 fn scripts_are_known_by_their_digest() {
-    check_rows(
+    check(
         r##"
         SCRIPT FLUSH => +OK
         EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 0 => -NOSCRIPT No matching script. Please use EVAL.
@@ -111,7 +111,7 @@ fn scripts_are_known_by_their_digest() {
 
 #[test]
 fn a_refused_script_is_not_kept() {
-    check_rows(
+    check(
         r#"
         // The number of keys is checked before the script.
         EVAL "return 1" -1 => -ERR Number of keys can't be negative
@@ -137,7 +137,7 @@ fn a_refused_script_is_not_kept() {
 
 #[test]
 fn what_only_reads_may_not_write() {
-    check_rows(
+    check(
         r##"
         SET k v => +OK
         EVAL_RO "return redis.call('GET',KEYS[1])" 1 k => "v"
@@ -161,7 +161,7 @@ fn what_only_reads_may_not_write() {
 
 #[test]
 fn errors_say_where() {
-    check_rows(
+    check(
         r##"
         EVAL "error('boom')" 0 => ~-ERR user_script:1: boom script: *, on @user_script:1.
         > EVAL "return nosuch" 0
@@ -177,7 +177,7 @@ fn errors_say_where() {
 
 #[test]
 fn scripts_in_transactions() {
-    check_rows(
+    check(
         r##"
         MULTI => +OK
         SET k 1 => +QUEUED
@@ -195,7 +195,7 @@ fn scripts_in_transactions() {
 
 #[test]
 fn replies_in_resp3() {
-    check_rows(
+    check(
         r##"
         HELLO 3 => *
         HSET h f v => :1
@@ -212,7 +212,7 @@ fn replies_in_resp3() {
 /// A script that does not end, stopped from another connection.
 #[test]
 fn an_endless_script_can_be_killed() {
-    check_rows(
+    check(
         r##"
         # config busy-reply-threshold 50
         SET k v => +OK
@@ -236,7 +236,7 @@ fn an_endless_script_can_be_killed() {
 
 #[test]
 fn one_that_has_written_cannot_be_killed() {
-    check_rows(
+    check(
         r##"
         # config busy-reply-threshold 50
         3> SUBSCRIBE written => ["subscribe", "written", :1]
@@ -348,7 +348,7 @@ fn a_script_that_was_quick_and_has_written_cannot_be_killed() {
 /// However long it runs: TIME, and what expires.
 #[test]
 fn time_stands_still_for_a_script() {
-    check_rows(
+    check(
         r#"
         # needs redis >= 7.2
         SET soon 1 PX 40 => +OK
@@ -391,7 +391,7 @@ fn the_time_of_a_script_has_that_of_its_commands() {
 /// Whoever waits for what the script has locked is let go, and so is the thread that serves them all.
 #[test]
 fn a_transaction_does_not_wait_for_an_endless_script() {
-    check_rows(
+    check(
         r##"
         # config busy-reply-threshold 300
         4> SUBSCRIBE running => ["subscribe", "running", :1]
@@ -412,7 +412,7 @@ fn a_transaction_does_not_wait_for_an_endless_script() {
 /// As in Redis: an EXEC that is turned away ends the transaction all the same.
 #[test]
 fn a_transaction_that_meets_a_busy_server_is_over() {
-    check_rows(
+    check(
         r##"
         # config busy-reply-threshold 50
         3! MULTI
@@ -436,7 +436,7 @@ fn a_transaction_that_meets_a_busy_server_is_over() {
 /// loop makes sure that it also holds for scripts that may run long.
 #[test]
 fn failures_in_scripts_are_counted() {
-    check_rows(
+    check(
         r#"
         SET text abc => +OK
         CONFIG RESETSTAT => +OK
@@ -461,7 +461,7 @@ fn failures_in_scripts_are_counted() {
 /// Valkey 8 and later have the table `redis` under this name too. The move of a Valkey compares both (`moving`).
 #[test]
 fn server_is_the_table_redis() {
-    check_rows(
+    check(
         r##"
         # holdfast only
         > EVAL "return {tostring(server == redis), server.call('SET', KEYS[1], 1), server.pcall('INCR', KEYS[1]), server.sha1hex('')}" 1 k

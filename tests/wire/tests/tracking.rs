@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
-use wire::{Connection, Random, Reply, Session, check_rows};
+use wire::{Connection, Random, Reply, Session, check};
 
 #[test]
 fn a_key_that_was_read_is_told_once() {
-    check_rows(
+    check(
         r#"
         HELLO 3 => *
         CLIENT TRACKING ON => +OK
@@ -27,7 +27,7 @@ fn a_key_that_was_read_is_told_once() {
 
 #[test]
 fn ones_own_changes_are_told_after_the_reply() {
-    check_rows(
+    check(
         r#"
         HELLO 3 => *
         CLIENT TRACKING ON => +OK
@@ -52,7 +52,7 @@ fn ones_own_changes_are_told_after_the_reply() {
 
 #[test]
 fn every_change_is_told() {
-    check_rows(
+    check(
         r#"
         HELLO 3 => *
         2! MSET x 2 y 1
@@ -102,7 +102,7 @@ fn every_change_is_told() {
 
 #[test]
 fn the_database_makes_no_difference() {
-    check_rows(
+    check(
         r#"
         HELLO 3 => *
         CLIENT TRACKING ON => +OK
@@ -126,7 +126,7 @@ fn the_database_makes_no_difference() {
 
 #[test]
 fn what_expires_is_told() {
-    check_rows(
+    check(
         r#"
         HELLO 3 => *
         CLIENT TRACKING ON => +OK
@@ -147,7 +147,7 @@ fn what_expires_is_told() {
 
 #[test]
 fn a_transaction_reads_and_changes() {
-    check_rows(
+    check(
         r#"
         HELLO 3 => *
         CLIENT TRACKING ON => +OK
@@ -172,7 +172,7 @@ fn a_transaction_reads_and_changes() {
 
 #[test]
 fn a_script_reads_and_changes() {
-    check_rows(
+    check(
         r#"
         HELLO 3 => *
         CLIENT TRACKING ON => +OK
@@ -193,7 +193,7 @@ fn a_script_reads_and_changes() {
 
 #[test]
 fn opting_in_or_out_is_for_one_command() {
-    check_rows(
+    check(
         r#"
         HELLO 3 => *
         CLIENT TRACKING ON OPTIN => +OK
@@ -235,7 +235,7 @@ fn opting_in_or_out_is_for_one_command() {
 
 #[test]
 fn prefixes_hear_of_everything_below_them() {
-    check_rows(
+    check(
         r#"
         HELLO 3 => *
         CLIENT TRACKING ON BCAST PREFIX a PREFIX b => +OK
@@ -283,7 +283,7 @@ fn nothing_is_told_after_the_end_of_tracking() {
 
 #[test]
 fn options_that_do_not_go_together_are_refused() {
-    check_rows(
+    check(
         r#"
         -ERR syntax error
             CLIENT TRACKING maybe
@@ -390,7 +390,7 @@ fn a_listener_that_is_gone_is_told_to_the_reader() {
 
 #[test]
 fn info_counts_what_is_tracked() {
-    check_rows(
+    check(
         r#"
         HELLO 3 => *
         CLIENT TRACKING ON => +OK
@@ -562,7 +562,7 @@ fn read_into(cache: &mut HashMap<String, Reply>, reader: &mut Connection, key: &
 /// Nobody hears when an index changes: what was read of one is never kept for long.
 #[test]
 fn what_was_read_of_an_index_is_stale_at_once() {
-    check_rows(
+    check(
         r##"
         # holdfast only
         IDX.CREATE jobs PREFIX 1 job: FIELD at => +OK
@@ -579,7 +579,7 @@ fn what_was_read_of_an_index_is_stale_at_once() {
 /// A name that a client has read as missing is no longer so when it becomes an index.
 #[test]
 fn an_index_that_comes_or_goes_makes_its_name_stale() {
-    check_rows(
+    check(
         r##"
         # holdfast only
         HELLO 3 => *

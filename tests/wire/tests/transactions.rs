@@ -1,10 +1,10 @@
 //! MULTI, EXEC, DISCARD, WATCH and UNWATCH.
 
-use wire::check_rows;
+use wire::check;
 
 #[test]
 fn queued_commands_are_executed_together() {
-    check_rows(
+    check(
         r#"
         MULTI => +OK
         SET a 1 => +QUEUED
@@ -49,7 +49,7 @@ fn queued_commands_are_executed_together() {
 
 #[test]
 fn a_command_that_cannot_be_queued_ends_it_all() {
-    check_rows(
+    check(
         r#"
         MULTI => +OK
         SET a 1 => +QUEUED
@@ -81,7 +81,7 @@ fn a_command_that_cannot_be_queued_ends_it_all() {
 
 #[test]
 fn a_watched_key_that_changes_ends_it() {
-    check_rows(
+    check(
         r#"
         SET k 1 => +OK
         WATCH k other => +OK
@@ -161,7 +161,7 @@ fn a_watched_key_that_changes_ends_it() {
 /// Whether a transaction runs that watches keys of every kind, after another client's request.
 #[track_caller]
 fn check_watched(request: &str, outcome: &str) {
-    check_rows(&format!(
+    check(&format!(
         r#"
         ! MSET k 1 z2 1 n 1
         ! SET t 1 EX 1000
@@ -237,7 +237,7 @@ fn what_does_not_change_a_watched_key_does_not_count() {
 
 #[test]
 fn a_watched_key_whose_time_comes_has_changed() {
-    check_rows(
+    check(
         r#"
         DEBUG SET-ACTIVE-EXPIRE 0 => +OK
         // In one write: the key is there when it is watched, however busy the machine is.
@@ -264,7 +264,7 @@ fn a_watched_key_whose_time_comes_has_changed() {
 
 #[test]
 fn commands_about_everything_run_inside() {
-    check_rows(
+    check(
         r#"
         MSET a 1 b 2 c 3 => +OK
         MULTI => +OK
@@ -304,7 +304,7 @@ fn commands_about_everything_run_inside() {
 
 #[test]
 fn it_speaks_resp3() {
-    check_rows(
+    check(
         r#"
         HELLO 3 => *
         HSET h f v => :1
@@ -343,7 +343,7 @@ fn it_speaks_resp3() {
 /// Redis refuses these two in a transaction when it is executed, but not SUBSCRIBE and PSUBSCRIBE.
 #[test]
 fn monitor_and_ssubscribe_are_refused_inside() {
-    check_rows(
+    check(
         r#"
         > MULTI
         > MONITOR
@@ -368,7 +368,7 @@ fn monitor_and_ssubscribe_are_refused_inside() {
 
 #[test]
 fn exec_that_is_refused_ends_the_transaction() {
-    check_rows(
+    check(
         r#"
         WATCH k => +OK
         MULTI => +OK
@@ -404,7 +404,7 @@ fn exec_that_is_refused_ends_the_transaction() {
 
 #[test]
 fn a_key_that_had_expired_when_it_was_watched_may_go() {
-    check_rows(
+    check(
         r#"
         DEBUG SET-ACTIVE-EXPIRE 0 => +OK
         SET flushed 1 PX 1 => +OK
@@ -443,7 +443,7 @@ fn a_key_that_had_expired_when_it_was_watched_may_go() {
 /// A queue takes memory: beyond maxmemory no command is queued, not even one that needs none. DISCARD, EXEC and RESET end it.
 #[test]
 fn beyond_maxmemory_nothing_is_queued() {
-    check_rows(
+    check(
         r#"
         SET a 1 => +OK
         > MULTI

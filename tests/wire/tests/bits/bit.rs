@@ -1,10 +1,10 @@
 //! GETBIT, SETBIT, BITCOUNT, BITPOS.
 
-use wire::check_rows;
+use wire::check;
 
 #[test]
 fn setbit_and_getbit() {
-    check_rows(
+    check(
         r#"
         SETBIT a 1 1 => :0
         GET a => "@"
@@ -67,7 +67,7 @@ fn setbit_and_getbit() {
 
 #[test]
 fn bitcount() {
-    check_rows(
+    check(
         r#"
         SET a foobar => +OK
         BITCOUNT a => :26
@@ -134,7 +134,7 @@ fn bitcount() {
 
 #[test]
 fn bitpos() {
-    check_rows(
+    check(
         r#"
         SET a "\xff\xf0\x00" => +OK
         BITPOS a 0 => :12

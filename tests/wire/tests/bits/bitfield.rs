@@ -1,10 +1,10 @@
 //! BITFIELD, BITFIELD_RO.
 
-use wire::{Connection, Session, check_rows};
+use wire::{Connection, Session, check};
 
 #[test]
 fn bitfield_set_and_get() {
-    check_rows(
+    check(
         r#"
         BITFIELD a SET u8 0 255 => [:0]
         BITFIELD a GET u8 0 => [:255]
@@ -65,7 +65,7 @@ fn bitfield_set_and_get() {
 
 #[test]
 fn bitfield_incrby_and_overflow() {
-    check_rows(
+    check(
         r#"
         BITFIELD a SET u8 #0 10 => [:0]
         BITFIELD a INCRBY u8 #0 100 INCRBY u8 #0 100 => [:110, :210]
@@ -132,7 +132,7 @@ fn bitfield_incrby_and_overflow() {
 
 #[test]
 fn bitfield_refuses() {
-    check_rows(
+    check(
         r#"
         // Types that are none.
         -ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is.
@@ -199,7 +199,7 @@ fn bitfield_refuses() {
 
 #[test]
 fn bitfield_ro() {
-    check_rows(
+    check(
         r#"
         SET a abc => +OK
         BITFIELD_RO a GET u8 0 GET u8 8 => [:97, :98]

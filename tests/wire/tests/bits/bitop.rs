@@ -1,10 +1,10 @@
 //! BITOP.
 
-use wire::check_rows;
+use wire::check;
 
 #[test]
 fn bitop() {
-    check_rows(
+    check(
         r#"
         // Strings of one length.
         SET a "\xf0\x0f\xaa" => +OK
@@ -73,7 +73,7 @@ fn bitop() {
 
 #[test]
 fn bitop_replaces_the_target() {
-    check_rows(
+    check(
         r#"
         SET a "\x01" => +OK
         SET d old EX 100 => +OK
@@ -120,7 +120,7 @@ fn bitop_replaces_the_target() {
 
 #[test]
 fn operations_of_redis_8_2() {
-    check_rows(
+    check(
         r#"
         # needs redis >= 8.2
         // 11110000, 10101010, 00001111 and a longer one: 10000001 11111111.

@@ -38,7 +38,8 @@ fn set_always_succeeds_and_counts() {
         CELL.SET a z persist            => :6
         TTL a                           => :-1
         CELL.SET a z PERSIST            => :7
-        cell.get a                      => "z"
+        > cell.get a
+        "z"
         "#,
     );
 }

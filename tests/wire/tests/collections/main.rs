@@ -14,7 +14,7 @@ mod tracking;
 mod waiting;
 mod watch;
 
-use wire::{check_events, check_groups};
+use wire::{check, check_events};
 
 /// What the words of a transcript stand for. In `MAKE k a b`, `#` is the key `k` and `@` the element `a`. A part in braces is
 /// written once for each element.
@@ -95,7 +95,7 @@ const KINDS: &[Words] = &[
 #[track_caller]
 fn check_each(kinds: &[Words], transcript: &str) {
     for kind in kinds {
-        check_groups(&kind.put_into(transcript));
+        check(&kind.put_into(transcript));
     }
 }
 

@@ -1,6 +1,6 @@
 //! AUTH, HELLO AUTH and what a client may do before.
 
-use wire::{Connection, Reply, Session, check, in_full};
+use wire::{Connection, Reply, Session, check};
 
 /// The server asks for the password "secret" while this lives. It was there before, so it needs none.
 struct Locked {
@@ -31,7 +31,7 @@ fn check_locked(transcript: &str) {
 
 #[test]
 fn without_a_password_auth_is_a_mistake() {
-    check(&in_full(
+    check(
         "
         > AUTH x
         -ERR AUTH <password> called without any password configured for the default user. \
@@ -42,7 +42,7 @@ fn without_a_password_auth_is_a_mistake() {
         AUTH => -ERR wrong number of arguments for 'auth' command
         AUTH a b c => -ERR syntax error
         ",
-    ));
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::eventually;
 use std::collections::BTreeMap;
-use wire::{Connection, Product, Reply, Session, check, in_full};
+use wire::{Connection, Product, Reply, Session, check};
 
 /// Fields of a line of CLIENT LIST up to Redis 7.0, and those added since.
 const FIELDS_7_0: &str = "\
@@ -70,7 +70,7 @@ fn names_can_be_given_and_taken_back() {
 
 #[test]
 fn libraries_can_be_named() {
-    check(&in_full(
+    check(
         r#"
         # needs redis >= 7.2
         CLIENT SETINFO LIB-NAME "redis-py(async)" => +OK
@@ -83,7 +83,7 @@ fn libraries_can_be_named() {
         CLIENT SETINFO lib-name "" => +OK
         CLIENT INFO => ~"* lib-name= lib-ver=5.0.1*"
         "#,
-    ));
+    );
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn list_has_a_line_for_every_client() {
 
 #[test]
 fn list_checks_its_arguments() {
-    check(&in_full(
+    check(
         "
         CLIENT LIST nonsense => -ERR syntax error
         CLIENT LIST TYPE => -ERR syntax error
@@ -238,12 +238,12 @@ fn list_checks_its_arguments() {
         CLIENT INFO more => -ERR wrong number of arguments for 'client|info' command
         CLIENT ID more => -ERR wrong number of arguments for 'client|id' command
         ",
-    ));
+    );
 }
 
 #[test]
 fn modes_are_on_or_off() {
-    check(&in_full(
+    check(
         r#"
         CLIENT NO-EVICT ON => +OK
         CLIENT INFO => ~"*flags=e *"
@@ -256,7 +256,7 @@ fn modes_are_on_or_off() {
         CLIENT NO-TOUCH OFF => +OK
         CLIENT NO-TOUCH maybe => -ERR syntax error
         "#,
-    ));
+    );
 }
 
 /// As in Valkey 9.1, which gives the same replies.

@@ -1,6 +1,6 @@
 //! COMMAND: the table, told to clients.
 
-use wire::{Reply, Session, check, in_full};
+use wire::{Reply, Session, check};
 
 #[test]
 fn info_of_a_command() {
@@ -176,7 +176,7 @@ fn docs_of_a_container_have_its_subcommands() {
 
 #[test]
 fn keys_are_found() {
-    check(&in_full(
+    check(
         r#"
         COMMAND GETKEYS get a => ["a"]
         COMMAND GETKEYS MGET a b c => ["a", "b", "c"]
@@ -191,7 +191,7 @@ fn keys_are_found() {
         HELLO 3 => *
         COMMAND GETKEYSANDFLAGS hset a f v => [["a", set[+RW, +update]]]
         "#,
-    ));
+    );
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn what_happens_to_a_key_may_depend_on_the_arguments() {
 
 #[test]
 fn requests_without_keys_are_refused() {
-    check(&in_full(
+    check(
         "
         COMMAND GETKEYS nosuch a => -ERR Invalid command specified
         COMMAND GETKEYS object nosuch a => -ERR Invalid command specified
@@ -225,5 +225,5 @@ fn requests_without_keys_are_refused() {
         COMMAND GETKEYS get => -ERR Invalid number of arguments specified for command
         COMMAND GETKEYS object => -ERR The command has no key arguments
         ",
-    ));
+    );
 }

@@ -1,10 +1,10 @@
 //! PING, ECHO, SELECT, QUIT, HELLO and RESET.
 
-use wire::{Session, check, in_full};
+use wire::{Session, check};
 
 #[test]
 fn ping_and_echo() {
-    check(&in_full(
+    check(
         r#"
         PING => +PONG
         > ping hello
@@ -14,7 +14,7 @@ fn ping_and_echo() {
         ECHO "a\x00b\r\n" => "a\x00b\r\n"
         ECHO => -ERR wrong number of arguments for 'echo' command
         "#,
-    ));
+    );
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn hello_takes_a_name_and_credentials() {
 #[test]
 fn a_refused_hello_changes_nothing() {
     // Redis 7.0 obeys each option as it reads it.
-    check(&in_full(
+    check(
         r#"
         # needs redis >= 7.2
         CLIENT SETNAME before => +OK
@@ -131,7 +131,7 @@ fn a_refused_hello_changes_nothing() {
         CLIENT GETNAME => "before"
         GET nosuch => (nil)
         "#,
-    ));
+    );
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn reset_forgets_modes_and_keeps_the_library() {
 
 #[test]
 fn an_unknown_command_is_named_with_its_arguments() {
-    check(&in_full(
+    check(
         r#"
         NOSUCH => -"ERR unknown command 'NOSUCH', with args beginning with: "
         NoSuch "a b" c => -"ERR unknown command 'NoSuch', with args beginning with: 'a b' 'c' "
@@ -196,7 +196,7 @@ fn an_unknown_command_is_named_with_its_arguments() {
         > client
         -ERR wrong number of arguments for 'client' command
         "#,
-    ));
+    );
 }
 
 #[test]

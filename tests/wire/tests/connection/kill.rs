@@ -1,7 +1,7 @@
 //! CLIENT KILL: who is closed, and when.
 
 use super::eventually;
-use wire::{Connection, Session, check, in_full};
+use wire::{Connection, Session, check};
 
 /// Connections that have spoken once, so that the server knows them.
 fn connections<const COUNT: usize>(session: &Session) -> [Connection; COUNT] {
@@ -110,7 +110,7 @@ fn only_the_old() {
 
 #[test]
 fn arguments_are_checked() {
-    check(&in_full(
+    check(
         "
         CLIENT KILL => -ERR wrong number of arguments for 'client|kill' command
         CLIENT KILL 1.2.3.4:5 => -ERR No such client
@@ -129,7 +129,7 @@ fn arguments_are_checked() {
         CLIENT KILL MAXAGE 0 => -ERR maxage should be greater than 0
         CLIENT KILL MAXAGE x => -ERR maxage is not an integer or out of range
         ",
-    ));
+    );
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! CLIENT PAUSE and UNPAUSE, CLIENT UNBLOCK.
 
 use super::eventually;
-use wire::{Connection, Session, check, in_full};
+use wire::{Connection, Session, check};
 
 #[test]
 fn arguments_are_checked() {
-    check(&in_full(
+    check(
         r#"
         CLIENT PAUSE x => -ERR timeout is not an integer or out of range
         CLIENT PAUSE -1 => -ERR timeout is negative
@@ -21,7 +21,7 @@ fn arguments_are_checked() {
         # needs redis >= 7.2
         CLIENT PAUSE 9223372036854775807 => -ERR timeout is out of range
         "#,
-    ));
+    );
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn unblock_ends_a_wait() {
 
 #[test]
 fn unblock_checks_its_arguments() {
-    check(&in_full(
+    check(
         r#"
         CLIENT UNBLOCK 999999 => :0
         CLIENT UNBLOCK -1 ERROR => :0
@@ -180,7 +180,7 @@ fn unblock_checks_its_arguments() {
         CLIENT UNBLOCK x nonsense => -ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR
         CLIENT UNBLOCK 1 ERROR more => -ERR unknown subcommand or wrong number of arguments for 'UNBLOCK'. Try CLIENT HELP.
         "#,
-    ));
+    );
 }
 
 /// Sends these on a second connection while writes are paused, and finds that they wait.

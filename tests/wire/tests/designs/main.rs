@@ -7,7 +7,7 @@ mod registers;
 mod runs;
 
 use wire::own::{self, start};
-use wire::{Connection, Session, in_full};
+use wire::{Connection, Session};
 
 const CLIENTS: usize = 6;
 
@@ -15,7 +15,7 @@ const CLIENTS: usize = 6;
 #[track_caller]
 fn check(transcript: &str) {
     if let Some(session) = start() {
-        session.check(&in_full(transcript));
+        session.check(transcript);
     }
 }
 

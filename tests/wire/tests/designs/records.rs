@@ -2,12 +2,12 @@
 //! Where only Redis's commands are used, a Redis has the same answers.
 
 use crate::{at_once, check};
-use wire::{Session, in_full};
+use wire::Session;
 
 /// Each operation of the store by the commands of the design, with its names of keys and fields.
 #[test]
 fn the_operations_of_the_store_are_commands_of_redis() {
-    wire::check(&in_full(
+    wire::check(
         r#"
         PING => +PONG
         HGETALL gbe:state:tasks:email-send:job_abc123 => []
@@ -35,7 +35,7 @@ fn the_operations_of_the_store_are_commands_of_redis() {
         > HGETALL gbe:state:tasks:email-send:job_abc123
         []
         "#,
-    ));
+    );
 }
 
 /// A job is claimed, goes through its steps and is completed. The swap is the design's script.

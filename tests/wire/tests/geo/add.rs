@@ -1,10 +1,10 @@
 //! GEOADD, and what GEOPOS, GEOHASH and GEODIST tell of single places.
 
-use wire::check_rows;
+use wire::check;
 
 #[test]
 fn places_become_scores() {
-    check_rows(
+    check(
         r#"
         GEOADD Sicily 13.361389 38.115556 Palermo 15.087269 37.502669 Catania => :2
         ZRANGE Sicily 0 -1 WITHSCORES => ["Palermo", "3479099956230698", "Catania", "3479447370796909"]
@@ -22,7 +22,7 @@ fn places_become_scores() {
 
 #[test]
 fn the_edges_of_the_map() {
-    check_rows(
+    check(
         r#"
         > GEOADD g 180 85.05112878 ne -180 85.05112878 nw 180 -85.05112878 se -180 -85.05112878 sw 0 0 zero -0 -0 minus
         :6
@@ -48,7 +48,7 @@ fn the_edges_of_the_map() {
 
 #[test]
 fn rules_of_adding() {
-    check_rows(
+    check(
         r#"
         GEOADD g NX 1 1 a => :1
         GEOADD g NX 2 2 a 3 3 b => :1
@@ -66,7 +66,7 @@ fn rules_of_adding() {
 
 #[test]
 fn what_is_refused() {
-    check_rows(
+    check(
         r#"
         -ERR syntax error
             GEOADD g 1 1 a 2
@@ -91,7 +91,7 @@ fn what_is_refused() {
 
 #[test]
 fn where_members_are() {
-    check_rows(
+    check(
         r#"
         GEOADD g 13.361389 38.115556 Palermo 15.087269 37.502669 Catania -122.42 37.77 "San Francisco" 1 1 "" => :4
         > GEOPOS g Palermo nosuch Catania "San Francisco" ""
@@ -113,7 +113,7 @@ fn where_members_are() {
 
 #[test]
 fn distances() {
-    check_rows(
+    check(
         r#"
         GEOADD g 13.361389 38.115556 Palermo 15.087269 37.502669 Catania 13.361389 38 below => :3
         GEODIST g Palermo Catania => "166274.1516"
@@ -138,7 +138,7 @@ fn distances() {
 
 #[test]
 fn scores_that_no_place_has() {
-    check_rows(
+    check(
         r#"
         > ZADD g -1 minus 1.5 half 4503599627370496 above 9007199254740992 far 1e19 huge 1e300 vast inf infinite -inf least
         :8

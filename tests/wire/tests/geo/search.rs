@@ -1,10 +1,10 @@
 //! GEOSEARCH and the older forms that only read.
 
-use wire::check_rows;
+use wire::check;
 
 #[test]
 fn in_a_circle() {
-    check_rows(
+    check(
         r#"
         > GEOADD Sicily 13.361389 38.115556 Palermo 15.087269 37.502669 Catania 12.758489 38.788135 edge1 17.241510 38.788135 edge2
         :4
@@ -36,7 +36,7 @@ fn in_a_circle() {
 
 #[test]
 fn in_a_rectangle() {
-    check_rows(
+    check(
         r#"
         > GEOADD Sicily 13.361389 38.115556 Palermo 15.087269 37.502669 Catania 12.758489 38.788135 edge1 17.241510 38.788135 edge2
         :4
@@ -54,7 +54,7 @@ fn in_a_rectangle() {
 
 #[test]
 fn so_many_of_them() {
-    check_rows(
+    check(
         r#"
         GEOADD g 1 1 a 1 1 b 1 1 c 1.1 1 d 1.2 1 e 1.3 1 f 0.9 1 y 0.8 1 z => :8
         GEOSEARCH g FROMLONLAT 1 1 BYRADIUS 100 km COUNT 3 => ["a", "b", "c"]
@@ -78,7 +78,7 @@ fn so_many_of_them() {
 
 #[test]
 fn what_a_search_needs() {
-    check_rows(
+    check(
         r#"
         GEOADD g 1 1 a => :1
         > GEOSEARCH g BYRADIUS 1 m ASC ASC ASC
@@ -119,7 +119,7 @@ fn what_a_search_needs() {
 
 #[test]
 fn around_coordinates() {
-    check_rows(
+    check(
         r#"
         GEOADD Sicily 13.361389 38.115556 Palermo 15.087269 37.502669 Catania => :2
         GEORADIUS Sicily 15 37 200 km WITHDIST => [["Palermo", "190.4424"], ["Catania", "56.4413"]]
@@ -145,7 +145,7 @@ fn around_coordinates() {
 
 #[test]
 fn around_a_member() {
-    check_rows(
+    check(
         r#"
         GEOADD Sicily 13.583333 37.316667 Agrigento 13.361389 38.115556 Palermo 15.087269 37.502669 Catania => :3
         GEORADIUSBYMEMBER Sicily Agrigento 100 km => ["Agrigento", "Palermo"]

@@ -1,10 +1,10 @@
 //! GEOSEARCHSTORE, and STORE and STOREDIST of the older forms.
 
-use wire::check_rows;
+use wire::check;
 
 #[test]
 fn results_are_kept_as_a_sorted_set() {
-    check_rows(
+    check(
         r#"
         GEOADD Sicily 13.361389 38.115556 Palermo 15.087269 37.502669 Catania 12.758489 38.788135 edge1 => :3
         GEOSEARCHSTORE d Sicily FROMLONLAT 15 37 BYRADIUS 200 km => :2
@@ -25,7 +25,7 @@ fn results_are_kept_as_a_sorted_set() {
 
 #[test]
 fn an_empty_result_removes_the_key() {
-    check_rows(
+    check(
         r#"
         GEOADD g 1 1 a => :1
         SET d x => +OK
@@ -62,7 +62,7 @@ fn an_empty_result_removes_the_key() {
 
 #[test]
 fn older_forms_name_their_target() {
-    check_rows(
+    check(
         r#"
         GEOADD g 1 1 a 1.1 1 b => :2
         GEORADIUS g 1 1 100 km STORE d => :2
@@ -86,7 +86,7 @@ fn older_forms_name_their_target() {
 
 #[test]
 fn what_is_refused() {
-    check_rows(
+    check(
         r#"
         GEOADD g 1 1 a => :1
         -ERR GEOSEARCHSTORE is not compatible with WITHDIST, WITHHASH and WITHCOORD options
@@ -115,7 +115,7 @@ fn what_is_refused() {
 
 #[test]
 fn in_a_transaction_and_in_scripts() {
-    check_rows(
+    check(
         r#"
         MULTI => +OK
         GEOADD g 1 1 a 1.1 1 b => +QUEUED

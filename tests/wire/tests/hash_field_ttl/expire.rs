@@ -1,10 +1,10 @@
 //! Deadlines of single fields: HEXPIRE, HPEXPIRE, HEXPIREAT, HPEXPIREAT, and what they refuse.
 
-use wire::check_groups;
+use wire::check;
 
 #[test]
 fn hexpire_sets_deadlines() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 7.4
         ! HSET h a 1 b 2 c 3
@@ -34,7 +34,7 @@ fn hexpire_sets_deadlines() {
 
 #[test]
 fn hexpire_answers_for_each_field() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 7.4
         ! HSET h a 1 b 2
@@ -56,7 +56,7 @@ fn hexpire_answers_for_each_field() {
 
 #[test]
 fn hexpire_with_an_instant_in_the_past_deletes() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 7.4
         ! HSET h a 1 b 2 c 3 d 4 e 5
@@ -82,7 +82,7 @@ fn hexpire_with_an_instant_in_the_past_deletes() {
 
 #[test]
 fn hexpire_nx_xx_gt_lt() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 7.4
         ! HSET h a 1 b 2
@@ -128,7 +128,7 @@ fn hexpire_nx_xx_gt_lt() {
 
 #[test]
 fn hexpire_conditions_hold_for_deletion_too() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 7.4
         ! HSET h a 1 b 2
@@ -152,7 +152,7 @@ fn hexpire_conditions_hold_for_deletion_too() {
 
 #[test]
 fn hexpire_refuses_a_bad_list_of_fields() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 7.4
         ! HSET h a 1 b 2
@@ -184,7 +184,7 @@ fn hexpire_refuses_a_bad_list_of_fields() {
 
 #[test]
 fn hexpire_refuses_bad_conditions() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 7.4
         ! HSET h a 1
@@ -200,7 +200,7 @@ fn hexpire_refuses_bad_conditions() {
 
 #[test]
 fn hexpire_refuses_a_bad_time() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 7.4
         ! HSET h a 1
@@ -233,7 +233,7 @@ fn hexpire_refuses_a_bad_time() {
 
 #[test]
 fn hexpire_refuses_other_types() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 7.4
         ! SET s x
@@ -247,7 +247,7 @@ fn hexpire_refuses_other_types() {
 
 #[test]
 fn hexpire_takes_a_field_twice() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 7.4
         ! HSET h a 1 b 2

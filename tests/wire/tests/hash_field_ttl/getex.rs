@@ -1,10 +1,10 @@
 //! HGETEX, HSETEX, HGETDEL.
 
-use wire::{check, check_groups};
+use wire::check;
 
 #[test]
 fn hgetex_without_options_is_hmget() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 8.0
         ! HSET h a 1 b 2
@@ -22,7 +22,7 @@ fn hgetex_without_options_is_hmget() {
 
 #[test]
 fn hgetex_sets_and_removes_deadlines() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 8.0
         ! HSET h a 1 b 2 c 3
@@ -58,7 +58,7 @@ fn hgetex_sets_and_removes_deadlines() {
 
 #[test]
 fn hgetex_with_an_instant_in_the_past_deletes() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 8.0
         ! HSET h a 1 b 2
@@ -85,7 +85,7 @@ fn hgetex_with_an_instant_in_the_past_deletes() {
 
 #[test]
 fn hgetex_refuses_bad_arguments() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 8.0
         ! HSET h a 1
@@ -200,7 +200,7 @@ fn hsetex_fnx_only_if_none_exists() {
 
 #[test]
 fn hsetex_fxx_only_if_all_exist() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 8.0
         > HSETEX h FXX FIELDS 1 a 1
@@ -228,7 +228,7 @@ fn hsetex_fxx_only_if_all_exist() {
 
 #[test]
 fn hsetex_with_an_instant_in_the_past_deletes() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 8.0
         ! HSET h a 1 b 2
@@ -252,7 +252,7 @@ fn hsetex_with_an_instant_in_the_past_deletes() {
 
 #[test]
 fn hsetex_refuses_bad_arguments() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 8.0
         -ERR wrong number of arguments for 'hsetex' command
@@ -290,7 +290,7 @@ fn hsetex_refuses_bad_arguments() {
 
 #[test]
 fn hgetdel() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 8.0
         ! HSET h a 1 b 2 c 3
@@ -314,7 +314,7 @@ fn hgetdel() {
 
 #[test]
 fn hgetdel_refuses_bad_arguments() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 8.0
         ! HSET h a 1 b 2
@@ -335,7 +335,7 @@ fn hgetdel_refuses_bad_arguments() {
 
 #[test]
 fn expired_fields_and_these_commands() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 8.0
         > HSETEX h PX 20 FIELDS 2 a 1 b 2

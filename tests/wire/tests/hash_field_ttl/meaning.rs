@@ -1,11 +1,11 @@
 //! What a field's deadline means to every other hash command: HTTL, HPTTL, HEXPIRETIME, HPEXPIRETIME, HPERSIST,
 //! and the commands that read, write, copy and count.
 
-use wire::check_groups;
+use wire::check;
 
 #[test]
 fn httl_of_fields_without_a_deadline() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 7.4
         ! HSET h a 1
@@ -24,7 +24,7 @@ fn httl_of_fields_without_a_deadline() {
 
 #[test]
 fn hpersist() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 7.4
         ! HSET h a 1 b 2
@@ -44,7 +44,7 @@ fn hpersist() {
 
 #[test]
 fn an_expired_field_is_absent() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 7.4
         ! HSET h a 1 b 2 c 3
@@ -79,7 +79,7 @@ fn an_expired_field_is_absent() {
 
 #[test]
 fn a_hash_goes_with_its_last_field() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 7.4
         ! HSET h a 1 b 2
@@ -101,7 +101,7 @@ fn a_hash_goes_with_its_last_field() {
 
 #[test]
 fn an_expired_field_counts_as_new_for_writes() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 7.4
         ! HSET h a 1 b 2 c 3 keep 4
@@ -132,7 +132,7 @@ fn an_expired_field_counts_as_new_for_writes() {
 
 #[test]
 fn hset_takes_the_deadline_away() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 7.4
         ! HSET h a 1 b 2 c 3
@@ -156,7 +156,7 @@ fn hset_takes_the_deadline_away() {
 
 #[test]
 fn hincrby_keeps_the_deadline() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 7.4
         ! HSET h a 1 b 2
@@ -174,7 +174,7 @@ fn hincrby_keeps_the_deadline() {
 
 #[test]
 fn hdel_and_set_take_fields_and_deadlines_away() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 7.4
         ! HSET h a 1 b 2
@@ -198,7 +198,7 @@ fn hdel_and_set_take_fields_and_deadlines_away() {
 
 #[test]
 fn copy_rename_and_move_keep_deadlines() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 7.4
         ! HSET h a 1 b 2
@@ -226,7 +226,7 @@ fn copy_rename_and_move_keep_deadlines() {
 
 #[test]
 fn copied_fields_expire_on_their_own() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 7.4
         ! HSET h a 1 b 2
@@ -249,7 +249,7 @@ fn copied_fields_expire_on_their_own() {
 
 #[test]
 fn a_field_deadline_in_a_large_hash() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 7.4
         # config hash-max-listpack-entries 2
@@ -275,7 +275,7 @@ fn a_field_deadline_in_a_large_hash() {
 
 #[test]
 fn the_key_s_own_deadline_is_another() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 7.4
         ! HSET h a 1 b 2

@@ -1,10 +1,10 @@
 //! Fields of a hash: HSET, HSETNX, HMSET, HGET, HMGET, HGETALL, HKEYS, HVALS, HDEL, HEXISTS, HLEN, HSTRLEN.
 
-use wire::{Connection, Session, check, check_groups};
+use wire::{Connection, Session, check};
 
 #[test]
 fn hset_and_hget() {
-    check_groups(
+    check(
         r#"
         > HSET h f v
         :1
@@ -43,7 +43,7 @@ fn hset_and_hget() {
 
 #[test]
 fn hset_refuses_an_odd_number_of_arguments() {
-    check_groups(
+    check(
         r#"
         HSET h a 1 b => -ERR wrong number of arguments for 'hset' command
         HMSET h a 1 b => -ERR wrong number of arguments for 'hmset' command
@@ -54,7 +54,7 @@ fn hset_refuses_an_odd_number_of_arguments() {
 
 #[test]
 fn hset_of_binary_fields() {
-    check_groups(
+    check(
         r#"
         > HSET h "\x00\xff\r\n" "\x00\x01\xfe"
         :1
@@ -106,7 +106,7 @@ fn hmset() {
 
 #[test]
 fn hmget() {
-    check_groups(
+    check(
         r#"
         > HSET h a 1 b 2
         :2
@@ -119,7 +119,7 @@ fn hmget() {
 
 #[test]
 fn hgetall_hkeys_hvals() {
-    check_groups(
+    check(
         r#"
         > HSET h a 1 b 2
         :2
@@ -198,7 +198,7 @@ fn hdel() {
 
 #[test]
 fn hexists() {
-    check_groups(
+    check(
         r#"
         > HSET h a 1
         :1
@@ -211,7 +211,7 @@ fn hexists() {
 
 #[test]
 fn hlen_and_hstrlen() {
-    check_groups(
+    check(
         r#"
         > HLEN nosuch
         :0
@@ -233,7 +233,7 @@ fn hlen_and_hstrlen() {
 
 #[test]
 fn hash_commands_refuse_other_types() {
-    check_groups(
+    check(
         r#"
         ! SET s string
         HMGET s f => -WRONGTYPE Operation against a key holding the wrong kind of value
@@ -246,7 +246,7 @@ fn hash_commands_refuse_other_types() {
 
 #[test]
 fn hashes_in_resp3() {
-    check_groups(
+    check(
         r#"
         > HELLO 3
         {"server" => *, ...}

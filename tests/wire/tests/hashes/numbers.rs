@@ -1,6 +1,6 @@
 //! Numbers in a hash: HINCRBY, HINCRBYFLOAT.
 
-use wire::{check, check_groups};
+use wire::check;
 
 #[test]
 fn hincrby() {
@@ -58,7 +58,7 @@ fn hincrby_stops_at_the_ends_of_64_bits() {
 
 #[test]
 fn hincrby_refuses_what_is_no_integer() {
-    check_groups(
+    check(
         r#"
         > HSET h a abc b "" c " 1" d "1 " e 1.5 f 01 g +1 i 9223372036854775808 j "1\x00"
         :9
@@ -130,7 +130,7 @@ fn hincrbyfloat() {
 
 #[test]
 fn hincrbyfloat_refuses_what_is_no_number() {
-    check_groups(
+    check(
         r#"
         > HSET h a abc b "" c " 1" d "1 " e "1\x00"
         :5
@@ -157,7 +157,7 @@ fn hincrbyfloat_refuses_what_is_no_number() {
 
 #[test]
 fn hincrbyfloat_refuses_infinity() {
-    check_groups(
+    check(
         r#"
         > HSET h f 1
         :1

@@ -1,10 +1,10 @@
 //! What only HSCAN does. What all scans have in common is in `collections`.
 
-use wire::check_groups;
+use wire::check;
 
 #[test]
 fn hscan_novalues() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 7.4
         ! HSET h a 1 b 2
@@ -20,7 +20,7 @@ fn hscan_novalues() {
 
 #[test]
 fn a_cursor_may_begin_with_a_space() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 8.0
         ! HSET h a 1

@@ -1,10 +1,10 @@
 //! PFADD, PFCOUNT, PFMERGE, PFDEBUG and PFSELFTEST.
 
-use wire::check_rows;
+use wire::check;
 
 #[test]
 fn adding_and_counting() {
-    check_rows(
+    check(
         r#"
         PFADD h => :1
         PFADD h => :0
@@ -37,7 +37,7 @@ fn adding_and_counting() {
 
 #[test]
 fn sparse_becomes_dense() {
-    check_rows(
+    check(
         r#"
         # config hll-sparse-max-bytes 30
         PFADD h a b c => :1
@@ -66,7 +66,7 @@ fn sparse_becomes_dense() {
 
 #[test]
 fn runs_are_split_and_joined() {
-    check_rows(
+    check(
         r#"
         PFADD h a b c d e f g h i j k l m n o p q r s t u v w x y z => :1
         > PFDEBUG DECODE h
@@ -86,7 +86,7 @@ fn runs_are_split_and_joined() {
 
 #[test]
 fn merging() {
-    check_rows(
+    check(
         r#"
         PFADD a x y z => :1
         PFADD b z u v => :1
@@ -119,7 +119,7 @@ fn merging() {
 
 #[test]
 fn strings_that_are_none() {
-    check_rows(
+    check(
         r#"
         SET n 12345 => +OK
         -WRONGTYPE Key is not a valid HyperLogLog string value.
@@ -163,7 +163,7 @@ fn strings_that_are_none() {
 
 #[test]
 fn looking_inside() {
-    check_rows(
+    check(
         r#"
         PFDEBUG GETREG nosuch => -ERR The specified key does not exist
         PFADD h a b c => :1
@@ -180,7 +180,7 @@ fn looking_inside() {
 
 #[test]
 fn a_count_is_kept_in_the_string() {
-    check_rows(
+    check(
         r#"
         PFADD h a b c => :1
         WATCH h => +OK

@@ -1,6 +1,6 @@
 //! Keyspace notifications of HyperLogLogs, and what caching clients are told.
 
-use wire::{check_events, check_rows};
+use wire::{check, check_events};
 
 #[test]
 fn events() {
@@ -23,7 +23,7 @@ fn events() {
 
 #[test]
 fn a_count_that_is_kept_makes_cached_replies_stale() {
-    check_rows(
+    check(
         r#"
         PFADD h a b c => :1
         2> HELLO 3 => *

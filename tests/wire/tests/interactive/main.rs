@@ -13,7 +13,7 @@ mod survival;
 mod types;
 mod visibility;
 
-use wire::{Product, Session, in_full, skip};
+use wire::{Product, Session, skip};
 
 /// An empty server; `None`, and the test is skipped, where it is not a holdfast.
 #[track_caller]
@@ -30,7 +30,7 @@ fn start() -> Option<Session> {
 #[track_caller]
 fn check(transcript: &str) {
     if let Some(session) = start() {
-        session.check(&in_full(&transcript.replace("-CONFLICT\n", &format!("-{CONFLICT}\n"))));
+        session.check(&transcript.replace("-CONFLICT\n", &format!("-{CONFLICT}\n")));
     }
 }
 

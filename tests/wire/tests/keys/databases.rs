@@ -1,10 +1,10 @@
 //! Whole databases: FLUSHDB, FLUSHALL, SWAPDB.
 
-use wire::check_rows;
+use wire::check;
 
 #[test]
 fn flushdb_and_flushall() {
-    check_rows(
+    check(
         r#"
         // FLUSHDB empties the selected database.
         MSET a 1 b 2 => +OK
@@ -45,7 +45,7 @@ fn flushdb_and_flushall() {
 
 #[test]
 fn swapdb() {
-    check_rows(
+    check(
         r#"
         SWAPDB abc 1 => -ERR invalid first DB index
         SWAPDB 1 abc => -ERR invalid second DB index

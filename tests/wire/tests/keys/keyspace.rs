@@ -1,10 +1,10 @@
 //! Keys as such: DEL, UNLINK, EXISTS, TOUCH, TYPE, KEYS, RANDOMKEY, RENAME, RENAMENX, COPY, MOVE, DBSIZE.
 
-use wire::check_rows;
+use wire::check;
 
 #[test]
 fn keys_one_by_one() {
-    check_rows(
+    check(
         r#"
         SET a 1 => +OK
         HSET h f v => :1
@@ -35,7 +35,7 @@ fn keys_one_by_one() {
 
 #[test]
 fn keys_by_pattern() {
-    check_rows(
+    check(
         r#"
         MSET foo 1 foobar 2 bar 3 "a*b" 4 "a[b" 5 "\xff\x00" 6 "" 7 => +OK
         KEYS foo => ["foo"]
@@ -87,7 +87,7 @@ fn keys_by_pattern() {
 
 #[test]
 fn keys_and_randomkey_of_a_database() {
-    check_rows(
+    check(
         r#"
         // Of this database alone.
         SET a 1 => +OK
@@ -123,7 +123,7 @@ fn keys_and_randomkey_of_a_database() {
 
 #[test]
 fn rename_and_renamenx() {
-    check_rows(
+    check(
         r#"
         SET a 1 => +OK
         RENAME a b => +OK
@@ -173,7 +173,7 @@ fn rename_and_renamenx() {
 
 #[test]
 fn copy() {
-    check_rows(
+    check(
         r#"
         SET a 1 => +OK
         COPY a b => :1
@@ -234,7 +234,7 @@ fn copy() {
 
 #[test]
 fn move_to_another_database() {
-    check_rows(
+    check(
         r#"
         SET a 1 => +OK
         MOVE a 1 => :1
@@ -266,7 +266,7 @@ fn move_to_another_database() {
 
 #[test]
 fn wait() {
-    check_rows(
+    check(
         r#"
         WAIT 0 0 => :0
         WAIT 1 10 => :0

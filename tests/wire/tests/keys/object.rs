@@ -1,10 +1,10 @@
 //! OBJECT, DUMP, RESTORE.
 
-use wire::{Session, check, check_rows};
+use wire::{Session, check};
 
 #[test]
 fn object_encoding_of_strings_and_hashes() {
-    check_rows(
+    check(
         r#"
         SET a 1234 => +OK
         OBJECT ENCODING a => "int"
@@ -69,7 +69,7 @@ fn object_encoding_of_strings_and_hashes() {
 
 #[test]
 fn object_refcount_idletime_freq() {
-    check_rows(
+    check(
         r#"
         SET a hello => +OK
         OBJECT REFCOUNT a => :1
@@ -145,7 +145,7 @@ fn looking_at_a_key_is_no_use_of_it() {
 
 #[test]
 fn object_refuses_bad_arguments() {
-    check_rows(
+    check(
         r#"
         OBJECT NOSUCH a => -ERR unknown subcommand 'NOSUCH'. Try OBJECT HELP.
         OBJECT ENCODING => -ERR wrong number of arguments for 'object|encoding' command
@@ -184,7 +184,7 @@ fn object_help() {
 
 #[test]
 fn restore_refuses_what_is_no_dump() {
-    check_rows(
+    check(
         r#"
         -ERR DUMP payload version or checksum are wrong
             RESTORE a 0 ""
@@ -369,7 +369,7 @@ fn restore_leaves_fields_out_whose_time_has_come() {
 
 #[test]
 fn restore_names_the_type_it_cannot_keep() {
-    check_rows(
+    check(
         r#"
         # holdfast only
         SET a 1 => +OK
@@ -382,7 +382,7 @@ fn restore_names_the_type_it_cannot_keep() {
 
 #[test]
 fn how_often_a_key_is_used_is_counted_under_an_lfu_policy() {
-    check_rows(
+    check(
         r#"
         # config maxmemory-policy allkeys-lfu
         SET k v => +OK

@@ -1,11 +1,11 @@
 //! BLMOVE and BRPOPLPUSH where they do not wait, or wait in vain. What wakes them is in `blocking_wakes`. All other commands that
 //! wait for elements are in `collections`.
 
-use wire::check_groups;
+use wire::check;
 
 #[test]
 fn moves_that_need_not_wait() {
-    check_groups(
+    check(
         r#"
         ! RPUSH l a b c
         > BLMOVE l m LEFT RIGHT 0
@@ -38,7 +38,7 @@ fn moves_that_need_not_wait() {
 
 #[test]
 fn moves_that_are_refused() {
-    check_groups(
+    check(
         r#"
         ! SET s v
         ! RPUSH l a

@@ -1,6 +1,6 @@
 //! DUMP and RESTORE of lists: payloads as Redis writes them, older ones, damaged ones.
 
-use wire::{Session, check_groups};
+use wire::{Session, check};
 
 #[test]
 fn a_dump_has_the_bytes_of_redis_7_0() {
@@ -22,7 +22,7 @@ fn a_dump_has_the_bytes_of_redis_7_0() {
 
 #[test]
 fn restore_takes_what_redis_has_written() {
-    check_groups(
+    check(
         r#"
         > RESTORE l 0 "\x12\x01\x02\x13\x13\x00\x00\x00\x04\x00\x81x\x02\x0c\x01\x80\x01\xf2\x90\xee\xfe\x04\xff\n\x00\n\x16j\xee\xc8\xcc\xb7\xfb"
         +OK

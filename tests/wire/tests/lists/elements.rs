@@ -1,10 +1,10 @@
 //! LINDEX, LSET, LINSERT and LREM.
 
-use wire::check_groups;
+use wire::check;
 
 #[test]
 fn lindex() {
-    check_groups(
+    check(
         r#"
         ! RPUSH l a b c
         LINDEX l 0 => "a"
@@ -30,7 +30,7 @@ fn lindex() {
 
 #[test]
 fn lset() {
-    check_groups(
+    check(
         r#"
         ! RPUSH l a b c
         +OK
@@ -57,7 +57,7 @@ fn lset() {
 
 #[test]
 fn linsert() {
-    check_groups(
+    check(
         r#"
         > LINSERT l BEFORE a x
         :0
@@ -85,7 +85,7 @@ fn linsert() {
 
 #[test]
 fn lrem() {
-    check_groups(
+    check(
         r#"
         ! RPUSH l a b a c a d a
         > LREM l 1 a

@@ -1,11 +1,11 @@
 //! OBJECT ENCODING of lists, as Redis has them since 7.2: `listpack` up to `list-max-listpack-size`, `quicklist` beyond, and a
 //! listpack again at half of that.
 
-use wire::{Product, Session, check_groups};
+use wire::{Product, Session, check};
 
 #[test]
 fn a_count_of_elements() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 7.2
         > CONFIG GET list-max-listpack-size
@@ -91,7 +91,7 @@ fn a_class_of_bytes() {
 /// The same data has the same signature, and the same one as in Redis.
 #[test]
 fn digests() {
-    check_groups(
+    check(
         r#"
         ! RPUSH l a b 12 "" 12
         DEBUG DIGEST-VALUE l => [+4a092e69c3bf0a91b683a9651d538f034ffe3755]

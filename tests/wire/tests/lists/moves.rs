@@ -1,10 +1,10 @@
 //! LMOVE and RPOPLPUSH. Those that wait are in `blocking`.
 
-use wire::{Random, Session, check_groups};
+use wire::{Random, Session, check};
 
 #[test]
 fn lmove() {
-    check_groups(
+    check(
         r#"
         ! RPUSH a 1 2 3 4
         > LMOVE a b LEFT LEFT
@@ -36,7 +36,7 @@ fn lmove() {
 
 #[test]
 fn to_the_same_list() {
-    check_groups(
+    check(
         r#"
         ! RPUSH l a b c
         > LMOVE l l LEFT RIGHT
@@ -76,7 +76,7 @@ fn to_the_same_list() {
 
 #[test]
 fn deadlines_stay_with_their_keys() {
-    check_groups(
+    check(
         r#"
         ! RPUSH a 1 2
         ! RPUSH b x
@@ -102,7 +102,7 @@ fn deadlines_stay_with_their_keys() {
 
 #[test]
 fn rpoplpush() {
-    check_groups(
+    check(
         r#"
         ! RPUSH a 1 2 3
         > RPOPLPUSH a b
@@ -125,7 +125,7 @@ fn rpoplpush() {
 
 #[test]
 fn moves_refuse() {
-    check_groups(
+    check(
         r#"
         ! RPUSH l a b
         ! SET s v

@@ -1,10 +1,10 @@
 //! LPOP, RPOP and LMPOP. Those that wait, and what all refuse, are in `collections`.
 
-use wire::check_groups;
+use wire::check;
 
 #[test]
 fn pops_from_both_ends() {
-    check_groups(
+    check(
         r#"
         ! RPUSH l a b c d e
         > LPOP l
@@ -45,7 +45,7 @@ fn pops_from_both_ends() {
 
 #[test]
 fn pops_refuse_bad_arguments() {
-    check_groups(
+    check(
         r#"
         ! RPUSH l a
         -ERR value is out of range, must be positive
@@ -69,7 +69,7 @@ fn pops_refuse_bad_arguments() {
 
 #[test]
 fn nulls_of_resp3() {
-    check_groups(
+    check(
         r#"
         ! HELLO 3
         > LPOP nosuch
@@ -100,7 +100,7 @@ fn nulls_of_resp3() {
 
 #[test]
 fn lmpop() {
-    check_groups(
+    check(
         r#"
         ! RPUSH a a b c d
         ! RPUSH b x y z

@@ -1,10 +1,10 @@
 //! LPUSH, RPUSH, LPUSHX, RPUSHX and LLEN.
 
-use wire::{check, check_groups};
+use wire::check;
 
 #[test]
 fn pushes_to_both_ends() {
-    check_groups(
+    check(
         r#"
         > LPUSH l a
         :1
@@ -47,7 +47,7 @@ fn pushes_only_to_what_is_there() {
 
 #[test]
 fn elements_are_any_bytes_and_numbers_stay_as_they_were_written() {
-    check_groups(
+    check(
         r#"
         > RPUSH l "" 0 00 -0 +1 1 -1 127 128 -129 65536 9223372036854775807 -9223372036854775808 9223372036854775808 1.0 " 1" "\x00\xff\r\n"
         :17

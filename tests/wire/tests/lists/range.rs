@@ -1,10 +1,10 @@
 //! LRANGE, LTRIM and LPOS.
 
-use wire::check_groups;
+use wire::check;
 
 #[test]
 fn lrange() {
-    check_groups(
+    check(
         r#"
         ! RPUSH l a b c d e
         LRANGE l 0 -1 => ["a", "b", "c", "d", "e"]
@@ -31,7 +31,7 @@ fn lrange() {
 
 #[test]
 fn ltrim() {
-    check_groups(
+    check(
         r#"
         ! RPUSH l a b c d e f
         > LTRIM l 1 -2
@@ -86,7 +86,7 @@ fn ltrim() {
 
 #[test]
 fn lpos() {
-    check_groups(
+    check(
         r#"
         ! RPUSH l a b c 1 2 3 c c
         LPOS l c => :2
@@ -123,7 +123,7 @@ fn lpos() {
 
 #[test]
 fn lpos_refuses() {
-    check_groups(
+    check(
         r#"
         ! RPUSH l a
         -ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative to start from the end of the list

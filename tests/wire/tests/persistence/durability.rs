@@ -1,10 +1,10 @@
 //! Waiting until writes are safe: WAITAOF once, CLIENT DURABILITY for a connection.
 
-use wire::{Product, Session, check, in_full};
+use wire::{Product, Session, check};
 
 #[test]
 fn waitaof_refuses_what_cannot_be() {
-    check(&in_full(
+    check(
         r#"
         # needs redis >= 7.2
         WAITAOF 2 0 0 => -ERR value is out of range, value must between 0 and 1
@@ -16,7 +16,7 @@ fn waitaof_refuses_what_cannot_be() {
         WAITAOF 0 0 x => -ERR timeout is not an integer or out of range
         WAITAOF 0 0 9223372036854775807 => -ERR timeout is out of range
         "#,
-    ));
+    );
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn who_waits_for_a_replica_can_be_let_go() {
 
 #[test]
 fn wait_is_about_replicas_alone() {
-    check(&in_full(
+    check(
         r#"
         SET a 1 => +OK
         WAIT 0 0 => :0
@@ -96,7 +96,7 @@ fn wait_is_about_replicas_alone() {
         WAIT 1 -1 => -ERR timeout is negative
         WAIT x 0 => -ERR value is not an integer or out of range
         "#,
-    ));
+    );
 }
 
 #[test]

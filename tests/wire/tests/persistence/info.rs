@@ -1,10 +1,10 @@
 //! The settings of persistence, and what INFO tells of it.
 
-use wire::{check, in_full};
+use wire::check;
 
 #[test]
 fn settings_read_back() {
-    check(&in_full(
+    check(
         r#"
         # config appendfsync always
         CONFIG GET appendfsync => ["appendfsync", "always"]
@@ -16,12 +16,12 @@ fn settings_read_back() {
         -ERR CONFIG SET failed (possibly related to argument 'appendfsync') - argument(s) must be one of the following: everysec, always, no
         CONFIG SET appendonly maybe => -ERR CONFIG SET failed (possibly related to argument 'appendonly') - argument must be 'yes' or 'no'
         "#,
-    ));
+    );
 }
 
 #[test]
 fn save_points_read_back() {
-    check(&in_full(
+    check(
         r#"
         # config save 60 1000000 300 1000
         CONFIG GET save => ["save", "60 1000000 300 1000"]
@@ -33,7 +33,7 @@ fn save_points_read_back() {
         CONFIG SET save "" => +OK
         CONFIG GET save => ["save", ""]
         "#,
-    ));
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! DEBUG RELOAD: everything comes back as it was.
 
-use wire::{Session, check, in_full};
+use wire::{Session, check};
 
 use crate::support::{assert_same, contents, furnish};
 
@@ -20,7 +20,7 @@ fn everything_comes_back() {
 
 #[test]
 fn encodings_come_back() {
-    check(&in_full(
+    check(
         r#"
         > MSET int 12345 short "a few letters" long "a string that is longer than the forty-four bytes that Redis keeps beside its header"
         +OK
@@ -35,7 +35,7 @@ fn encodings_come_back() {
         INCR int => :12346
         HINCRBY small g 1 => :2
         "#,
-    ));
+    );
 }
 
 /// What is loaded beside itself is there twice. (Redis ends when that is a key.)

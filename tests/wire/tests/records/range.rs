@@ -1,7 +1,6 @@
 //! IDX.RANGE: records of an index between two scores.
 
 use crate::support::{check, start};
-use wire::in_full;
 
 const RECORDS: &str = "
     ! IDX.CREATE n PREFIX 1 r: FIELD n
@@ -17,8 +16,8 @@ const RECORDS: &str = "
 #[track_caller]
 fn check_with_records(transcript: &str) {
     if let Some(session) = start() {
-        session.check(&in_full(RECORDS));
-        session.check(&in_full(transcript));
+        session.check(RECORDS);
+        session.check(transcript);
     }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use wire::{Connection, Product, Reply, Server, Session, in_full, quote, skip};
+use wire::{Connection, Product, Reply, Server, Session, quote, skip};
 
 pub(crate) use crate::process::{Dir, can_start_holdfast, eventually, ok, unix_ms};
 
@@ -26,7 +26,7 @@ pub(crate) fn start() -> Option<Session> {
 #[track_caller]
 pub(crate) fn check(transcript: &str) {
     if let Some(session) = start() {
-        session.check(&in_full(transcript));
+        session.check(transcript);
     }
 }
 

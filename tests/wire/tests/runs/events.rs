@@ -34,7 +34,8 @@ fn every_part_of_an_event_comes_back() {
           "stepId", "s-1", "engineAttemptId", "ea-2", "logicalAttemptId", "la-3", "adapterVersion", "1.4.0",
           "engineRunRef", "{\"workflowId\": \"w\"}", "causedBySignalId", "sig-4", "parentEventId", "p-5", "planVersion", "v6"]]
         // Absent parts are not there; empty ones are.
-        run.append r k2 "" "" planversion "" step "" emittedat "" => ["runSeq", :2, ...]
+        > run.append r k2 "" "" planversion "" step "" emittedat ""
+        ["runSeq", :2, ...]
         HELLO 3                                      => *
         > RUN.EVENTS r after 1
         [{"runId" => "r", "runSeq" => :2, "eventId" => ~"*-*-4*-*-*", "eventType" => "", "eventData" => "", "idempotencyKey" => "k2",

@@ -1,10 +1,10 @@
 //! CONFIG.
 
-use wire::{Session, check, in_full};
+use wire::{Session, check};
 
 #[test]
 fn get_takes_names_and_patterns() {
-    check(&in_full(
+    check(
         r#"
         # config maxmemory-samples 7
         CONFIG GET maxmemory-samples => ["maxmemory-samples", "7"]
@@ -18,7 +18,7 @@ fn get_takes_names_and_patterns() {
         CONFIG GET maxmemory-samples => {"maxmemory-samples" => "7"}
         CONFIG GET nosuch => {}
         "#,
-    ));
+    );
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn get_lists_an_old_name_beside_the_new_one() {
 
 #[test]
 fn set_changes_all_settings_or_none() {
-    check(&in_full(
+    check(
         r#"
         # config timeout 0
         # config maxmemory-samples 5
@@ -54,7 +54,7 @@ fn set_changes_all_settings_or_none() {
         CONFIG GET timeout => ["timeout", "100"]
         CONFIG GET maxmemory-samples => ["maxmemory-samples", "6"]
         "#,
-    ));
+    );
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn set_of_an_unknown_setting_names_the_nearest_one() {
 
 #[test]
 fn set_refuses_what_a_setting_does_not_take() {
-    check(&in_full(
+    check(
         r#"
         > CONFIG SET maxmemory 1 appendfsync sometimes
         -ERR CONFIG SET failed (possibly related to argument 'appendfsync') - argument(s) must be one of the following: everysec, always, no
@@ -80,12 +80,12 @@ fn set_refuses_what_a_setting_does_not_take() {
         > CONFIG SET lazyfree-lazy-expire maybe
         -ERR CONFIG SET failed (possibly related to argument 'lazyfree-lazy-expire') - argument must be 'yes' or 'no'
         "#,
-    ));
+    );
 }
 
 #[test]
 fn memory_is_written_with_units_and_read_in_bytes() {
-    check(&in_full(
+    check(
         r#"
         # config maxmemory 0
         CONFIG SET maxmemory 64gb => +OK
@@ -93,7 +93,7 @@ fn memory_is_written_with_units_and_read_in_bytes() {
         CONFIG SET maxmemory 64g => +OK
         CONFIG GET maxmemory => ["maxmemory", "64000000000"]
         "#,
-    ));
+    );
 }
 
 #[test]
@@ -130,14 +130,14 @@ fn rewrite_needs_a_file() {
 
 #[test]
 fn config_has_subcommands_and_knows_them() {
-    check(&in_full(
+    check(
         r#"
         CONFIG => -ERR wrong number of arguments for 'config' command
         CONFIG NOSUCH => -ERR unknown subcommand 'NOSUCH'. Try CONFIG HELP.
         CONFIG HELP x => -ERR wrong number of arguments for 'config|help' command
         CONFIG HELP => [+"CONFIG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", ...]
         "#,
-    ));
+    );
 }
 
 /// What tools read from CONFIG GET * and write back must be accepted.

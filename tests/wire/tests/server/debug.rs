@@ -2,7 +2,7 @@
 
 use std::thread;
 use std::time::Duration;
-use wire::{Reply, Session, check, in_full};
+use wire::{Reply, Session, check};
 
 #[test]
 fn sleep_stops_everybody() {
@@ -39,7 +39,7 @@ fn sleep_takes_any_number() {
 
 #[test]
 fn object_describes_a_value() {
-    check(&in_full(
+    check(
         r#"
         SET a v => +OK
         DEBUG OBJECT a => ~+Value at:0x* refcount:1 encoding:embstr serializedlength:2 lru:* lru_seconds_idle:0
@@ -50,7 +50,7 @@ fn object_describes_a_value() {
         DEBUG OBJECT nosuch => -ERR no such key
         DEBUG OBJECT => -ERR unknown subcommand or wrong number of arguments for 'OBJECT'. Try DEBUG HELP.
         "#,
-    ));
+    );
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn a_small_hash_with_deadlines_is_packed_too() {
 
 #[test]
 fn values_in_their_forms() {
-    check(&in_full(
+    check(
         r#"
         SET s abc => +OK
         SET n 5 => +OK
@@ -92,7 +92,7 @@ fn values_in_their_forms() {
         DEBUG HTSTATS 99 => -ERR Out of range database
         DEBUG HTSTATS x => -ERR value is not an integer or out of range
         "#,
-    ));
+    );
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn reload_keeps_the_data() {
 
 #[test]
 fn populate_makes_keys() {
-    check(&in_full(
+    check(
         r#"
         DEBUG POPULATE 3 => +OK
         MGET key:0 key:2 key:3 => ["value:0", "value:2", (nil)]
@@ -173,12 +173,12 @@ fn populate_makes_keys() {
         DEBUG POPULATE 1 a x => -ERR value is out of range, must be positive
         DEBUG POPULATE 1 a 1 1 => -ERR unknown subcommand or wrong number of arguments for 'POPULATE'. Try DEBUG HELP.
         "#,
-    ));
+    );
 }
 
 #[test]
 fn every_kind_of_reply_in_resp2() {
-    check(&in_full(
+    check(
         r#"
         DEBUG PROTOCOL string => "Hello World"
         DEBUG PROTOCOL integer => :12345
@@ -196,7 +196,7 @@ fn every_kind_of_reply_in_resp2() {
         > DEBUG PROTOCOL nosuch
         -ERR Wrong protocol type name. Please use one of the following: string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false
         "#,
-    ));
+    );
 }
 
 #[test]
@@ -239,18 +239,18 @@ fn every_kind_of_reply_in_resp3() {
 
 #[test]
 fn errors_to_order() {
-    check(&in_full(
+    check(
         r#"
         DEBUG ERROR "MYERR some thing" => -MYERR some thing
         DEBUG ERROR "a\r\nb" => -a  b
         DEBUG ERROR => -ERR unknown subcommand or wrong number of arguments for 'ERROR'. Try DEBUG HELP.
         "#,
-    ));
+    );
 }
 
 #[test]
 fn switches_for_other_peoples_tests() {
-    check(&in_full(
+    check(
         r#"
         DEBUG QUICKLIST-PACKED-THRESHOLD 200b => +OK
         DEBUG QUICKLIST-PACKED-THRESHOLD 0 => +OK
@@ -270,24 +270,24 @@ fn switches_for_other_peoples_tests() {
         # needs redis >= 7.2
         DEBUG DICT-RESIZING 1 => +OK
         "#,
-    ));
+    );
 }
 
 #[test]
 fn debug_knows_its_subcommands() {
-    check(&in_full(
+    check(
         r#"
         DEBUG => -ERR wrong number of arguments for 'debug' command
         DEBUG NoSuch a b => -ERR unknown subcommand or wrong number of arguments for 'NoSuch'. Try DEBUG HELP.
         DEBUG HELP x => -ERR unknown subcommand or wrong number of arguments for 'HELP'. Try DEBUG HELP.
         DEBUG HELP => [+"DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", ...]
         "#,
-    ));
+    );
 }
 
 #[test]
 fn nobody_can_crash_holdfast() {
-    check(&in_full(
+    check(
         r#"
         # holdfast only
         DEBUG SEGFAULT => -ERR this DEBUG subcommand would harm the server: refused
@@ -300,5 +300,5 @@ fn nobody_can_crash_holdfast() {
         DEBUG JMAP => +OK
         PING => +PONG
         "#,
-    ));
+    );
 }

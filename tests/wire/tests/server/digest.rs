@@ -1,17 +1,17 @@
 //! DEBUG DIGEST and DIGEST-VALUE: the same data has the same signature in Redis and in Holdfast.
 
-use wire::{check, in_full};
+use wire::check;
 
 #[test]
 fn nothing_is_zero() {
-    check(&in_full(
+    check(
         r#"
         DEBUG DIGEST => +0000000000000000000000000000000000000000
         DEBUG DIGEST-VALUE nosuch => [+0000000000000000000000000000000000000000]
         DEBUG DIGEST-VALUE => []
         DEBUG DIGEST x => -ERR unknown subcommand or wrong number of arguments for 'DIGEST'. Try DEBUG HELP.
         "#,
-    ));
+    );
 }
 
 #[test]

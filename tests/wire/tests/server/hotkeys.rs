@@ -1,6 +1,6 @@
 //! HOTKEYS, as in Redis 8.6.
 
-use wire::{Connection, Product, Reply, Session, check, in_full};
+use wire::{Connection, Product, Reply, Session, check};
 
 /// A session, if its server has HOTKEYS; without one that counts.
 fn fresh() -> Option<(Session, Connection)> {
@@ -88,7 +88,7 @@ fn a_session_has_a_beginning_and_an_end() {
 
 #[test]
 fn arguments_that_are_refused() {
-    check(&in_full(
+    check(
         r#"
         # needs redis >= 8.6
         HOTKEYS STOP => *
@@ -118,7 +118,7 @@ fn arguments_that_are_refused() {
         HOTKEYS STOP => +OK
         HOTKEYS RESET => +OK
         "#,
-    ));
+    );
 }
 
 #[test]

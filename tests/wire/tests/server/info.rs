@@ -1,7 +1,7 @@
 //! INFO.
 
 use std::collections::BTreeMap;
-use wire::{Connection, Reply, Session, check, in_full};
+use wire::{Connection, Reply, Session, check};
 
 /// The lines of INFO's sections, by name.
 fn info(connection: &mut Connection, sections: &str) -> BTreeMap<String, String> {
@@ -181,7 +181,7 @@ fn commands_are_counted_by_name_and_outcome() {
 
 #[test]
 fn errors_are_counted_by_code() {
-    check(&in_full(
+    check(
         r##"
         CONFIG RESETSTAT => +OK
         SET a x => +OK
@@ -190,7 +190,7 @@ fn errors_are_counted_by_code() {
         HGET a f => -WRONGTYPE Operation against a key holding the wrong kind of value
         INFO errorstats => "# Errorstats\r\nerrorstat_ERR:count=2\r\nerrorstat_WRONGTYPE:count=1\r\n"
         "##,
-    ));
+    );
 }
 
 #[test]
@@ -267,14 +267,14 @@ fn latency_tracking_can_be_off() {
 
 #[test]
 fn lolwut_names_the_version() {
-    check(&in_full(
+    check(
         r#"
         LOLWUT => ~"*Redis ver. *"
         LOLWUT VERSION 5 8 2 2 => ~"*Redis ver. *"
         LOLWUT VERSION x => -ERR value is not an integer or out of range
         LOLWUT VERSION => ~"*Redis ver. *"
         "#,
-    ));
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! LATENCY.
 
-use wire::{check, in_full};
+use wire::check;
 
 #[test]
 fn spikes_are_kept_by_event() {
@@ -86,7 +86,7 @@ fn histograms_count_calls() {
 
 #[test]
 fn wrong_requests() {
-    check(&in_full(
+    check(
         r#"
         LATENCY => -ERR wrong number of arguments for 'latency' command
         LATENCY NOSUCH => -ERR unknown subcommand 'NOSUCH'. Try LATENCY HELP.
@@ -95,5 +95,5 @@ fn wrong_requests() {
         LATENCY DOCTOR x => -ERR wrong number of arguments for 'latency|doctor' command
         LATENCY HELP => [+"LATENCY <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", ...]
         "#,
-    ));
+    );
 }

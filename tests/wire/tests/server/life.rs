@@ -1,11 +1,11 @@
 //! SHUTDOWN.
 
 use std::fs;
-use wire::{Connection, Server, check, fresh_dir, in_full};
+use wire::{Connection, Server, check, fresh_dir};
 
 #[test]
 fn shutdown_refuses_options_that_contradict() {
-    check(&in_full(
+    check(
         r#"
         SHUTDOWN NOSUCH => -ERR syntax error
         SHUTDOWN SAVE NOSAVE => -ERR syntax error
@@ -13,7 +13,7 @@ fn shutdown_refuses_options_that_contradict() {
         SHUTDOWN ABORT => -ERR No shutdown in progress.
         PING => +PONG
         "#,
-    ));
+    );
 }
 
 #[test]

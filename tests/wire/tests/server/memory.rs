@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use wire::{Reply, Session, check, in_full};
+use wire::{Reply, Session, check};
 
 #[test]
 fn usage_grows_with_the_value() {
@@ -38,7 +38,7 @@ fn usage_grows_with_the_value() {
 
 #[test]
 fn usage_refuses_what_it_does_not_know() {
-    check(&in_full(
+    check(
         r#"
         SET a 1 => +OK
         MEMORY USAGE => -ERR wrong number of arguments for 'memory|usage' command
@@ -48,19 +48,19 @@ fn usage_refuses_what_it_does_not_know() {
         MEMORY USAGE a b => -ERR syntax error
         MEMORY USAGE nosuch b => -ERR syntax error
         "#,
-    ));
+    );
 }
 
 #[test]
 fn memory_tells_about_itself() {
-    check(&in_full(
+    check(
         r#"
         MEMORY DOCTOR => *
         MEMORY PURGE => +OK
         MEMORY NOSUCH => -ERR unknown subcommand 'NOSUCH'. Try MEMORY HELP.
         MEMORY STATS x => -ERR wrong number of arguments for 'memory|stats' command
         "#,
-    ));
+    );
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn keys_and_their_memory_are_counted_by_prefix() {
 
 #[test]
 fn prefixes_refuse_what_they_do_not_know() {
-    check(&in_full(
+    check(
         r#"
         # holdfast only
         MEMORY PREFIXES 0 => -ERR the depth must be a whole number from 1 to 16, not '0'
@@ -158,7 +158,7 @@ fn prefixes_refuse_what_they_do_not_know() {
         TXN.ROLLBACK => +OK
         EVAL "return redis.call('MEMORY', 'PREFIXES')" 0 => ~-ERR *not allowed from script*
         "#,
-    ));
+    );
 }
 
 /// A user counts what it may read, and no value of an option passes for the option.

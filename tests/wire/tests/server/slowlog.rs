@@ -1,6 +1,6 @@
 //! SLOWLOG.
 
-use wire::{Session, check, in_full};
+use wire::{Session, check};
 
 #[test]
 fn slow_commands_are_logged_newest_first() {
@@ -163,7 +163,7 @@ fn passwords_are_not_logged() {
 
 #[test]
 fn wrong_requests() {
-    check(&in_full(
+    check(
         r#"
         SLOWLOG => -ERR wrong number of arguments for 'slowlog' command
         SLOWLOG NOSUCH => -ERR unknown subcommand 'NOSUCH'. Try SLOWLOG HELP.
@@ -173,5 +173,5 @@ fn wrong_requests() {
         SLOWLOG LEN x => -ERR wrong number of arguments for 'slowlog|len' command
         SLOWLOG HELP => [+"SLOWLOG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", ...]
         "#,
-    ));
+    );
 }

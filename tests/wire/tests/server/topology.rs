@@ -1,6 +1,6 @@
 //! What clients ask about clusters, replicas and modules, with all of them off.
 
-use wire::{Product, Session, check, in_full, skip};
+use wire::{Product, Session, check, skip};
 
 #[test]
 fn there_is_no_cluster() {
@@ -11,19 +11,19 @@ fn there_is_no_cluster() {
     for request in refused.split(" | ") {
         session.check(&format!("> {request}\n-ERR This instance has cluster support disabled"));
     }
-    session.check(&in_full(
+    session.check(
         r#"
         CLUSTER KEYSLOT => -ERR wrong number of arguments for 'cluster|keyslot' command
         CLUSTER nosuch => -ERR unknown subcommand 'nosuch'. Try CLUSTER HELP.
         CLUSTER => -ERR wrong number of arguments for 'cluster' command
         READONLY x => -ERR wrong number of arguments for 'readonly' command
         "#,
-    ));
+    );
 }
 
 #[test]
 fn there_are_no_replicas() {
-    check(&in_full(
+    check(
         r#"
         REPLICAOF NO ONE => +OK
         SLAVEOF no one => +OK
@@ -51,12 +51,12 @@ fn there_are_no_replicas() {
         REPLICAOF NO ONE => +QUEUED
         EXEC => [["master", :0.., []], +OK]
         "#,
-    ));
+    );
 }
 
 #[test]
 fn there_are_no_modules() {
-    check(&in_full(
+    check(
         r#"
         MODULE LIST => []
         > MODULE LOAD /nosuch
@@ -68,7 +68,7 @@ fn there_are_no_modules() {
         MODULE nosuch => -ERR unknown subcommand 'nosuch'. Try MODULE HELP.
         MODULE => -ERR wrong number of arguments for 'module' command
         "#,
-    ));
+    );
 }
 
 /// Redis would begin to replicate.

@@ -2,7 +2,7 @@
 
 use crate::{info, must, must_all, server_info, start};
 use wire::own::OwnServer;
-use wire::{Connection, Session, in_full};
+use wire::{Connection, Session};
 
 const LIBRARY: &str = "#!lua name=hooks
 redis.register_function('note', function(keys, args) redis.call('append', 'log', keys[1] .. '(' .. table.concat(args, ' ') .. ')') return 'note' end)
@@ -28,7 +28,7 @@ fn load(connection: &mut Connection) {
 #[track_caller]
 fn check(transcript: &str) {
     if let Some(session) = start_with_library() {
-        session.check(&in_full(transcript));
+        session.check(transcript);
     }
 }
 

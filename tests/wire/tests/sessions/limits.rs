@@ -1,14 +1,14 @@
 //! How much a session may keep, and what happens when memory or the journal has no room.
 
 use crate::{check, info, must, must_all, start};
-use wire::{Connection, in_full};
+use wire::Connection;
 
 /// Kept replies up to the limit; one may pass it, and then LOW has to move.
 #[test]
 fn kept_replies_have_a_limit() {
     let Some(session) = start() else { return };
     let mut connection = session.connect();
-    session.check(&in_full(
+    session.check(
         r#"
         # config session-cache-max-bytes 1000
         ! SET big 0
@@ -36,7 +36,7 @@ fn kept_replies_have_a_limit() {
         ! SESSION.CALL other 1 LOW 1 GET big
         ! SESSION.CALL other 2 LOW 2 GET big
         "#,
-    ));
+    );
     // The sum is that of what is kept.
     must(&mut connection, "SESSION.OPEN ID t");
     for id in 1..200 {

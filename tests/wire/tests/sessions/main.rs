@@ -16,7 +16,9 @@ mod retry;
 mod survival;
 mod waits;
 
-use wire::{Connection, Product, Reply, Session, in_full, skip};
+use std::panic::Location;
+
+use wire::{Connection, Product, Reply, Session, skip};
 
 /// An empty server; `None`, and the test is skipped, where it is not a holdfast.
 #[track_caller]
@@ -38,7 +40,7 @@ fn start() -> Option<Session> {
 #[track_caller]
 fn check(transcript: &str) {
     if let Some(session) = start() {
-        session.check(&in_full(transcript));
+        session.check(transcript);
     }
 }
 
@@ -48,17 +50,18 @@ fn check(transcript: &str) {
 fn check_calls(transcript: &str) {
     let Some(session) = start() else { return };
     must(&mut session.connect(), "SESSION.OPEN ID s");
-    let mut id = 0;
-    let lines = in_full(transcript);
+    let (caller, mut id) = (Location::caller(), 0);
+    // rustfmt puts the text on the lines below the call.
     let lines =
-        lines.lines().map(|line| match line.trim().strip_prefix("twice ").and_then(|row| row.split_once(" => ")) {
-            Some((command, reply)) => {
+        transcript.lines().zip(caller.line() + 1..).map(|(line, number)| match line.trim().strip_prefix("twice ") {
+            Some(row) => {
                 id += 1;
-                format!("> SESSION.CALL s {id} LOW 1 {command}\n{reply}\n").repeat(2)
+                let row = format!("SESSION.CALL s {id} LOW 1 {row}\n");
+                format!("// {}:{number}\n{row}{row}", caller.file())
             }
-            None => line.to_owned(),
+            None => format!("{line}\n"),
         });
-    session.check(&lines.collect::<Vec<_>>().join("\n"));
+    session.check(&lines.collect::<String>());
 }
 
 /// What SESSION.INFO says under a name, in RESP2 and in RESP3.

@@ -1,7 +1,6 @@
 //! SESSION.OPEN, ALIVE, INFO, LIST, CLOSE.
 
 use crate::{check, info, must, must_all, start};
-use wire::in_full;
 use wire::own::pages;
 
 #[test]
@@ -89,7 +88,7 @@ fn all_sessions_are_listed_once() {
         let listed = pages(&mut connection, &format!("SESSION.LIST{options}"), limit, |_| {});
         assert_eq!(listed, expected, "{options} LIMIT {limit}");
     }
-    session.check(&in_full(
+    session.check(
         r#"
         SESSION.LIST CURSOR x => ~-ERR *
         SESSION.LIST LIMIT -1 => ~-ERR *
@@ -98,7 +97,7 @@ fn all_sessions_are_listed_once() {
         ! FLUSHALL
         SESSION.LIST => ["0", []]
         "#,
-    ));
+    );
 }
 
 /// Each database has sessions of its own.

@@ -1,10 +1,10 @@
 //! SINTER, SINTERCARD, SUNION, SDIFF.
 
-use wire::check_groups;
+use wire::check;
 
 #[test]
 fn sinter() {
-    check_groups(
+    check(
         r#"
         ! SADD a 1 2 3 x
         ! SADD b 2 3 4 x
@@ -34,7 +34,7 @@ fn sinter() {
 
 #[test]
 fn sunion() {
-    check_groups(
+    check(
         r#"
         ! SADD a 1 2 x
         ! SADD b 2 y
@@ -55,7 +55,7 @@ fn sunion() {
 
 #[test]
 fn sdiff() {
-    check_groups(
+    check(
         r#"
         ! SADD a 1 2 3 x
         ! SADD b 2 y
@@ -83,7 +83,7 @@ fn sdiff() {
 
 #[test]
 fn sintercard() {
-    check_groups(
+    check(
         r#"
         ! SADD a 1 2 3 x
         ! SADD b 2 3 4 x
@@ -120,7 +120,7 @@ fn sintercard() {
 
 #[test]
 fn sintercard_refuses_bad_arguments() {
-    check_groups(
+    check(
         r#"
         ! SADD a 1 2
         -ERR numkeys should be greater than 0
@@ -162,7 +162,7 @@ fn sintercard_refuses_bad_arguments() {
 
 #[test]
 fn in_resp3_results_are_sets() {
-    check_groups(
+    check(
         r#"
         ! HELLO 3
         ! SADD a x y
@@ -181,7 +181,7 @@ fn in_resp3_results_are_sets() {
 /// A key of another type is an error even where the result is known to be empty before it is read.
 #[test]
 fn every_key_is_checked() {
-    check_groups(
+    check(
         r#"
         ! SADD a x
         ! SADD b y
@@ -210,7 +210,7 @@ fn every_key_is_checked() {
 
 #[test]
 fn encodings_mix() {
-    check_groups(
+    check(
         r#"
         ! SADD numbers 1 2 3 -5 100000 5000000000
         ! SADD table 1 -5 5000000000 x 01 +2 "3 " 100000.0
@@ -232,7 +232,7 @@ fn encodings_mix() {
 /// An expired key is an empty set.
 #[test]
 fn expired_keys_are_empty() {
-    check_groups(
+    check(
         r#"
         ! SADD a x y
         ! SADD b y z

@@ -1,10 +1,10 @@
 //! SINTERSTORE, SUNIONSTORE, SDIFFSTORE.
 
-use wire::check_groups;
+use wire::check;
 
 #[test]
 fn results_are_stored() {
-    check_groups(
+    check(
         r#"
         ! SADD a 1 2 3 x
         ! SADD b 2 3 4 x
@@ -48,7 +48,7 @@ fn results_are_stored() {
 
 #[test]
 fn the_destination_may_be_a_source() {
-    check_groups(
+    check(
         r#"
         ! SADD a 1 2 x
         ! SADD b 2 3 x
@@ -88,7 +88,7 @@ fn the_destination_may_be_a_source() {
 /// A source of another type is an error whatever else is there, and the destination stays as it was.
 #[test]
 fn sources_of_other_types_are_refused() {
-    check_groups(
+    check(
         r#"
         ! SADD a x
         ! SADD to old
@@ -127,7 +127,7 @@ fn sources_of_other_types_are_refused() {
 /// What is stored has the encoding that its members would get if they were added to a new set one by one.
 #[test]
 fn encodings_of_results() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 7.2
         ! SADD table 1 2 x

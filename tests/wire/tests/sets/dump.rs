@@ -1,10 +1,10 @@
 //! DUMP and RESTORE of sets: payloads as Redis writes them, newer ones, damaged ones.
 
-use wire::{Product, Session, check, check_groups};
+use wire::{Product, Session, check};
 
 #[test]
 fn restore_takes_what_redis_7_0_has_written() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 7.2
         // An intset of 16, of 32 and of 64 bits; the last one is compressed.
@@ -103,7 +103,7 @@ fn restore_chooses_the_encoding() {
 /// Since Redis 7.2 small sets are listpacks, with a type of their own (20).
 #[test]
 fn restore_takes_what_redis_7_2_has_written() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 7.2
         > RESTORE s 0 "\x14\x0f\x0f\x00\x00\x00\x03\x00\x81a\x02\x81b\x02\x05\x01\xff\x0b\x00V\xcfD/\xf9\x11\x1e\xb0"
@@ -171,7 +171,7 @@ fn restore_takes_what_redis_7_2_has_written() {
 
 #[test]
 fn restore_refuses_malformed_sets() {
-    check_groups(
+    check(
         r#"
         # config sanitize-dump-payload yes
         // Intsets: without members, not in order, with a member twice.

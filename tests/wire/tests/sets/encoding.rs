@@ -2,11 +2,11 @@
 //! `listpack` while the members are few and short, `hashtable` otherwise. A set never returns to a
 //! smaller form, unless SPOP with a count leaves few of its members.
 
-use wire::{Product, Session, check_groups};
+use wire::{Product, Session, check};
 
 #[test]
 fn integers_make_an_intset() {
-    check_groups(
+    check(
         r#"
         > CONFIG GET set-max-intset-entries
         ["set-max-intset-entries", "512"]
@@ -32,7 +32,7 @@ fn integers_make_an_intset() {
 
 #[test]
 fn another_member_makes_a_listpack() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 7.2
         ! SADD s 1 2
@@ -75,7 +75,7 @@ fn another_member_makes_a_listpack() {
 /// Asking for a member that is no integer changes nothing.
 #[test]
 fn reading_changes_no_encoding() {
-    check_groups(
+    check(
         r#"
         ! SADD s 1 2
         > SISMEMBER s x
@@ -100,7 +100,7 @@ fn reading_changes_no_encoding() {
 
 #[test]
 fn too_many_members_make_a_table() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 7.2
         # config set-max-intset-entries 3
@@ -185,7 +185,7 @@ fn at_most_512_members_are_an_intset() {
 
 #[test]
 fn copies_and_other_names_keep_the_encoding() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 7.2
         ! SADD s 1 2 x
@@ -210,7 +210,7 @@ fn copies_and_other_names_keep_the_encoding() {
 
 #[test]
 fn a_reload_keeps_what_is_in_them() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 7.2
         ! SADD n 1 2 3
@@ -241,7 +241,7 @@ fn a_reload_keeps_what_is_in_them() {
 
 #[test]
 fn too_many_members_of_a_listpack_make_a_table() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 7.2
         > CONFIG GET set-max-listpack-*
@@ -377,7 +377,7 @@ fn intsets_and_tables_answer_alike() {
 /// SPOP that removes at least five times as many members as it leaves makes a new set of these.
 #[test]
 fn few_members_that_spop_leaves_of_many_are_a_listpack() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 7.2
         # config set-max-listpack-value 4

@@ -1,6 +1,6 @@
 //! Sets under the commands that take a key of any type.
 
-use wire::{Session, check_groups};
+use wire::{Session, check};
 
 /// More members take more memory, and integers that are kept as such take little.
 #[test]
@@ -24,7 +24,7 @@ fn memory_usage_grows_with_the_set() {
 /// The same data has the same signature, whatever the order and the encoding, and the same one as in Redis.
 #[test]
 fn signatures() {
-    check_groups(
+    check(
         r#"
         ! SADD s a b c
         > DEBUG DIGEST-VALUE s
@@ -68,7 +68,7 @@ fn signatures() {
 /// Beyond maxmemory, commands that may add members are refused even if they would add none. SREM, SPOP and SMOVE run.
 #[test]
 fn beyond_maxmemory() {
-    check_groups(
+    check(
         r#"
         ! SADD s a b c d
         ! SADD t a

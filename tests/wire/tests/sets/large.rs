@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use wire::{Connection, Reply, Session, check_groups};
+use wire::{Connection, Reply, Session, check};
 
 const MANY: usize = 30_000;
 
@@ -110,7 +110,7 @@ fn long_members() {
 /// The names of keys may be any bytes too, and may be the same as those of members.
 #[test]
 fn names_of_keys() {
-    check_groups(
+    check(
         r#"
         ! SADD "" ""
         ! SADD "\x00\r\n" ""

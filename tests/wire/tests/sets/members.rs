@@ -1,6 +1,6 @@
 //! SADD, SREM, SCARD, SISMEMBER, SMISMEMBER, SMEMBERS.
 
-use wire::{check, check_groups};
+use wire::check;
 
 #[test]
 fn members_are_added_once() {
@@ -84,7 +84,7 @@ fn members_are_removed() {
 
 #[test]
 fn membership() {
-    check_groups(
+    check(
         r#"
         > SADD s a b 1
         :3
@@ -113,7 +113,7 @@ fn membership() {
 
 #[test]
 fn in_resp3_members_are_a_set() {
-    check_groups(
+    check(
         r#"
         ! HELLO 3
         > SADD s a
@@ -140,7 +140,7 @@ fn in_resp3_members_are_a_set() {
 /// The exact bytes of an empty set and of one member, in both protocols.
 #[test]
 fn bytes_of_replies() {
-    check_groups(
+    check(
         r#"
         > SADD s a
         :1

@@ -1,6 +1,6 @@
 //! Integers as members: which texts an intset takes for integers, and how wide its integers are.
 
-use wire::{Session, check, check_groups};
+use wire::{Session, check};
 
 #[test]
 fn only_the_plain_spelling_is_an_integer() {
@@ -62,7 +62,7 @@ fn only_the_plain_spelling_is_an_integer() {
 
 #[test]
 fn different_spellings_are_different_members() {
-    check_groups(
+    check(
         r#"
         > SADD s 1
         :1

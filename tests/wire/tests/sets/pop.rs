@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use wire::{Reply, Session, check_groups};
+use wire::{Reply, Session, check};
 
 #[test]
 fn spop() {
-    check_groups(
+    check(
         r#"
         ! SADD s a
         > SPOP s
@@ -61,7 +61,7 @@ fn spop() {
 
 #[test]
 fn in_resp3_only_a_count_gives_a_set() {
-    check_groups(
+    check(
         r#"
         ! HELLO 3
         ! SADD s a b c
@@ -84,7 +84,7 @@ fn in_resp3_only_a_count_gives_a_set() {
 
 #[test]
 fn bad_counts() {
-    check_groups(
+    check(
         r#"
         ! SADD s a
         -ERR value is out of range, must be positive
@@ -115,7 +115,7 @@ fn bad_counts() {
 
 #[test]
 fn the_deadline_and_the_encoding_of_the_rest_stay() {
-    check_groups(
+    check(
         r#"
         ! SADD s a b c d
         > EXPIRE s 1000

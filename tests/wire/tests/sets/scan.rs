@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use wire::{Connection, Product, Session, check_groups};
+use wire::{Connection, Product, Session, check};
 
 #[test]
 fn an_intset_is_scanned_in_one_step() {
-    check_groups(
+    check(
         r#"
         ! SADD n 5 1 -3 200 70000
         SSCAN n 0 => ["0", ~["1", "5", "-3", "200", "70000"]]

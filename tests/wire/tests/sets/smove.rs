@@ -1,10 +1,10 @@
 //! SMOVE.
 
-use wire::check_groups;
+use wire::check;
 
 #[test]
 fn a_member_moves() {
-    check_groups(
+    check(
         r#"
         ! SADD from a b c
         ! SADD to x
@@ -44,7 +44,7 @@ fn a_member_moves() {
 
 #[test]
 fn a_member_that_is_in_both_leaves_the_source() {
-    check_groups(
+    check(
         r#"
         ! SADD from a b
         ! SADD to a
@@ -67,7 +67,7 @@ fn a_member_that_is_in_both_leaves_the_source() {
 
 #[test]
 fn source_and_destination_may_be_the_same() {
-    check_groups(
+    check(
         r#"
         ! SADD s a
         > EXPIRE s 1000
@@ -90,7 +90,7 @@ fn source_and_destination_may_be_the_same() {
 
 #[test]
 fn types_of_source_and_destination() {
-    check_groups(
+    check(
         r#"
         ! SADD s a
         ! SET str x
@@ -117,7 +117,7 @@ fn types_of_source_and_destination() {
 
 #[test]
 fn deadlines_stay_with_their_keys() {
-    check_groups(
+    check(
         r#"
         ! SADD from a b
         > EXPIRE from 1000
@@ -147,7 +147,7 @@ fn deadlines_stay_with_their_keys() {
 
 #[test]
 fn encodings_change_as_members_move() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 7.2
         ! SADD numbers 1 2

@@ -1,10 +1,10 @@
 //! Sets as sources of ZUNION, ZINTER, ZDIFF, ZINTERCARD and their STORE forms: each member has the score 1.
 
-use wire::check_groups;
+use wire::check;
 
 #[test]
 fn a_members_score_is_1() {
-    check_groups(
+    check(
         r#"
         ! SADD s a b
         ! SADD n 1 2
@@ -39,7 +39,7 @@ fn a_members_score_is_1() {
 
 #[test]
 fn weights_and_aggregation() {
-    check_groups(
+    check(
         r#"
         ! SADD s a b
         ! ZADD z 2.5 b 7 c
@@ -60,7 +60,7 @@ fn weights_and_aggregation() {
 
 #[test]
 fn results_are_stored_as_sorted_sets() {
-    check_groups(
+    check(
         r#"
         ! SADD s a b
         ! SADD n 1 2 10
@@ -105,7 +105,7 @@ fn results_are_stored_as_sorted_sets() {
 
 #[test]
 fn large_and_mixed_sources() {
-    check_groups(
+    check(
         r#"
         # config set-max-intset-entries 2
         ! SADD n 1 2
@@ -129,7 +129,7 @@ fn large_and_mixed_sources() {
 
 #[test]
 fn set_commands_take_no_sorted_sets() {
-    check_groups(
+    check(
         r#"
         ! ZADD z 1 a
         ! SADD s a
@@ -148,7 +148,7 @@ fn set_commands_take_no_sorted_sets() {
 /// A client that waits for a sorted set gets no member of a set, but one of a sorted set that is made of sets.
 #[test]
 fn a_set_wakes_no_client_that_waits_for_a_sorted_set() {
-    check_groups(
+    check(
         r#"
         2> BZPOPMIN k 0
         # until blocked_clients:1

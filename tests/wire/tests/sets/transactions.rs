@@ -1,10 +1,10 @@
 //! Sets in transactions and in scripts. Who watches them, and what caching clients are told, is in `collections`.
 
-use wire::{check, check_groups};
+use wire::check;
 
 #[test]
 fn sets_in_a_transaction() {
-    check_groups(
+    check(
         r#"
         > MULTI
         +OK
@@ -48,7 +48,7 @@ fn sets_in_a_transaction() {
 
 #[test]
 fn sets_in_a_script() {
-    check_groups(
+    check(
         r#"
         > EVAL "return redis.call('SADD', KEYS[1], 'a', 'b', 1)" 1 s
         :3

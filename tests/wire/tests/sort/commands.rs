@@ -1,10 +1,10 @@
 //! SORT and SORT_RO.
 
-use wire::check_rows;
+use wire::check;
 
 #[test]
 fn by_numbers_and_texts() {
-    check_rows(
+    check(
         r#"
         RPUSH l 3 1 2 10 -5 1.5 => :6
         SORT l => ["-5", "1", "1.5", "2", "3", "10"]
@@ -41,7 +41,7 @@ fn by_numbers_and_texts() {
 
 #[test]
 fn what_numbers_are() {
-    check_rows(
+    check(
         r#"
         RPUSH l "" " 7" 0x10 1e2 inf -inf 5 => :7
         SORT l => ["-inf", "", "5", " 7", "0x10", "1e2", "inf"]
@@ -68,7 +68,7 @@ fn what_numbers_are() {
 
 #[test]
 fn by_patterns() {
-    check_rows(
+    check(
         r#"
         RPUSH l 1 2 3 4 => :4
         MSET w_1 40 w_2 30 w_3 20 w_4 10 => +OK
@@ -108,7 +108,7 @@ fn by_patterns() {
 
 #[test]
 fn getting_others() {
-    check_rows(
+    check(
         r#"
         RPUSH l 1 2 3 => :3
         MSET w_1 c w_2 b w_3 a o_1 one o_3 three => +OK
@@ -134,7 +134,7 @@ fn getting_others() {
 
 #[test]
 fn no_order() {
-    check_rows(
+    check(
         r#"
         RPUSH l c a d b => :4
         SORT l BY nosort => ["c", "a", "d", "b"]
@@ -172,7 +172,7 @@ fn no_order() {
 
 #[test]
 fn storing() {
-    check_rows(
+    check(
         r#"
         RPUSH l 3 1 2 => :3
         SORT l STORE d => :3
@@ -207,7 +207,7 @@ fn storing() {
 
 #[test]
 fn what_is_refused() {
-    check_rows(
+    check(
         r#"
         RPUSH l 1 => :1
         -ERR syntax error
@@ -229,7 +229,7 @@ fn what_is_refused() {
 
 #[test]
 fn in_transactions() {
-    check_rows(
+    check(
         r#"
         RPUSH l 2 1 3 => :3
         MSET w_1 c w_2 b w_3 a => +OK

@@ -1,10 +1,10 @@
 //! XADD, XLEN and XSETID.
 
-use wire::check_rows;
+use wire::check;
 
 #[test]
 fn xadd_appends() {
-    check_rows(
+    check(
         r#"
         XADD s 1-1 a 1 => "1-1"
         XADD s 1-2 a 1 b 2 => "1-2"
@@ -35,7 +35,7 @@ fn xadd_appends() {
 
 #[test]
 fn xadd_refuses() {
-    check_rows(
+    check(
         r#"
         // Ids that do not rise.
         XADD s 0-0 a 1 => -ERR The ID specified in XADD must be greater than 0-0
@@ -78,7 +78,7 @@ fn xadd_refuses() {
 
 #[test]
 fn xadd_options() {
-    check_rows(
+    check(
         r#"
         XADD s NOMKSTREAM 1-1 a 1 => (nil)
         EXISTS s => :0
@@ -112,7 +112,7 @@ fn xadd_options() {
 
 #[test]
 fn xsetid_sets_the_last_id() {
-    check_rows(
+    check(
         r#"
         XADD s 5-1 a 1 => "5-1"
         XSETID s 5-0 => -ERR The ID specified in XSETID is smaller than the target stream top item

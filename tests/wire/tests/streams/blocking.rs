@@ -1,10 +1,10 @@
 //! XREAD and XREADGROUP that wait.
 
-use wire::check_rows;
+use wire::check;
 
 #[test]
 fn xadd_serves_all_who_read() {
-    check_rows(
+    check(
         r#"
         > XREAD BLOCK 0 STREAMS s $
         # until blocked_clients:1
@@ -29,7 +29,7 @@ fn xadd_serves_all_who_read() {
 
 #[test]
 fn the_last_id_is_that_of_when_the_wait_began() {
-    check_rows(
+    check(
         r#"
         XADD s 5-1 a 1 => "5-1"
         > XREAD BLOCK 0 STREAMS s t $ $
@@ -48,7 +48,7 @@ fn the_last_id_is_that_of_when_the_wait_began() {
 
 #[test]
 fn an_entry_goes_to_one_consumer_of_a_group() {
-    check_rows(
+    check(
         r#"
         XGROUP CREATE s g $ MKSTREAM => +OK
         XGROUP CREATE s h $ => +OK
@@ -74,7 +74,7 @@ fn an_entry_goes_to_one_consumer_of_a_group() {
 
 #[test]
 fn a_transaction_serves_with_all_its_entries() {
-    check_rows(
+    check(
         r#"
         XGROUP CREATE s g $ MKSTREAM => +OK
         > XREADGROUP GROUP g alice BLOCK 0 STREAMS s >
@@ -97,7 +97,7 @@ fn a_transaction_serves_with_all_its_entries() {
 
 #[test]
 fn what_ends_a_wait_of_a_group() {
-    check_rows(
+    check(
         r#"
         # needs redis >= 7.2
         XGROUP CREATE s g $ MKSTREAM => +OK
@@ -144,7 +144,7 @@ fn what_ends_a_wait_of_a_group() {
 
 #[test]
 fn what_does_not_end_a_wait() {
-    check_rows(
+    check(
         r#"
         > XREAD BLOCK 0 STREAMS s 5
         # until blocked_clients:1
@@ -165,7 +165,7 @@ fn what_does_not_end_a_wait() {
 
 #[test]
 fn what_comes_another_way_serves_too() {
-    check_rows(
+    check(
         r#"
         XADD old 7-1 a 1 => "7-1"
         > XREAD BLOCK 0 STREAMS s $
@@ -185,7 +185,7 @@ fn what_comes_another_way_serves_too() {
 
 #[test]
 fn no_wait_inside_a_transaction_or_script() {
-    check_rows(
+    check(
         r#"
         XGROUP CREATE s g $ MKSTREAM => +OK
         MULTI => +OK
@@ -205,7 +205,7 @@ fn no_wait_inside_a_transaction_or_script() {
 
 #[test]
 fn a_wait_ends_with_its_time() {
-    check_rows(
+    check(
         r#"
         XGROUP CREATE s g $ MKSTREAM => +OK
         XREAD BLOCK 1 STREAMS s $ => (nil array)
@@ -223,7 +223,7 @@ fn a_wait_ends_with_its_time() {
 
 #[test]
 fn no_ack_and_count_are_kept() {
-    check_rows(
+    check(
         r#"
         XGROUP CREATE s g $ MKSTREAM => +OK
         > XREADGROUP GROUP g alice COUNT 1 NOACK BLOCK 0 STREAMS s >

@@ -1,11 +1,11 @@
 //! XNACK, and XREADGROUP with CLAIM: entries that consumers could not process go to others. As Redis 8.4 and 8.8 document
 //! them.
 
-use wire::{Session, check_rows};
+use wire::{Session, check};
 
 #[test]
 fn a_refused_claim_drops_nothing() {
-    check_rows(
+    check(
         r#"
         # needs redis >= 8.4
         XADD s 1-0 f v => "1-0"
@@ -24,7 +24,7 @@ fn a_refused_claim_drops_nothing() {
 
 #[test]
 fn xreadgroup_claims_what_is_idle() {
-    check_rows(
+    check(
         r#"
         # needs redis >= 8.4
         XADD s 1-0 f v => "1-0"
@@ -64,7 +64,7 @@ fn xreadgroup_claims_what_is_idle() {
 
 #[test]
 fn the_longest_idle_is_claimed_first() {
-    check_rows(
+    check(
         r#"
         # needs redis >= 8.4
         XADD s 1-0 f v => "1-0"
@@ -83,7 +83,7 @@ fn the_longest_idle_is_claimed_first() {
 
 #[test]
 fn what_is_pending_of_deleted_entries_is_not_claimed() {
-    check_rows(
+    check(
         r#"
         # needs redis >= 8.4
         XADD s 1-0 f v => "1-0"
@@ -102,7 +102,7 @@ fn what_is_pending_of_deleted_entries_is_not_claimed() {
 
 #[test]
 fn what_claim_refuses() {
-    check_rows(
+    check(
         r#"
         # needs redis >= 8.4
         XADD s 1-0 f v => "1-0"
@@ -124,7 +124,7 @@ fn what_claim_refuses() {
 
 #[test]
 fn who_waits_gets_what_becomes_idle_meanwhile() {
-    check_rows(
+    check(
         r#"
         # needs redis >= 8.4
         XADD s 1-0 f v => "1-0"
@@ -153,7 +153,7 @@ fn who_waits_gets_what_becomes_idle_meanwhile() {
 
 #[test]
 fn xnack_releases_entries() {
-    check_rows(
+    check(
         r#"
         # needs redis >= 8.8
         XADD s 1-0 f v => "1-0"
@@ -201,7 +201,7 @@ fn xnack_releases_entries() {
 
 #[test]
 fn xnack_makes_entries_pending_by_force() {
-    check_rows(
+    check(
         r#"
         # needs redis >= 8.8
         XADD s 1-0 f v => "1-0"
@@ -220,7 +220,7 @@ fn xnack_makes_entries_pending_by_force() {
 
 #[test]
 fn xnack_refuses() {
-    check_rows(
+    check(
         r#"
         # needs redis >= 8.8
         XNACK s g SILENT IDS 1 1-0 => -NOGROUP No such key 's' or consumer group 'g'
@@ -245,7 +245,7 @@ fn xnack_refuses() {
 
 #[test]
 fn who_waits_gets_what_is_released() {
-    check_rows(
+    check(
         r#"
         # needs redis >= 8.8
         XADD s 1-0 f v => "1-0"

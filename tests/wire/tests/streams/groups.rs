@@ -1,10 +1,10 @@
 //! XGROUP, XREADGROUP that does not wait, and XACK.
 
-use wire::check_rows;
+use wire::check;
 
 #[test]
 fn a_group_is_made_and_removed() {
-    check_rows(
+    check(
         r#"
         > XGROUP CREATE s g $
         -ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to use the MKSTREAM option to create an empty stream automatically.
@@ -49,7 +49,7 @@ fn a_group_is_made_and_removed() {
 
 #[test]
 fn consumers_are_made_and_removed() {
-    check_rows(
+    check(
         r#"
         XADD s 1-1 a 1 => "1-1"
         XADD s 1-2 a 1 => "1-2"
@@ -73,7 +73,7 @@ fn consumers_are_made_and_removed() {
 
 #[test]
 fn xreadgroup_delivers_each_entry_once() {
-    check_rows(
+    check(
         r#"
         XADD s 1-1 a 1 => "1-1"
         XADD s 1-2 a 2 => "1-2"
@@ -116,7 +116,7 @@ fn xreadgroup_delivers_each_entry_once() {
 
 #[test]
 fn xreadgroup_refuses() {
-    check_rows(
+    check(
         r#"
         XADD s 1-1 a 1 => "1-1"
         XGROUP CREATE s g 0 => +OK
@@ -149,7 +149,7 @@ fn xreadgroup_refuses() {
 
 #[test]
 fn going_back_delivers_again() {
-    check_rows(
+    check(
         r#"
         XADD s 1-1 a 1 => "1-1"
         XADD s 1-2 a 2 => "1-2"
@@ -166,7 +166,7 @@ fn going_back_delivers_again() {
 
 #[test]
 fn lag_and_entries_read() {
-    check_rows(
+    check(
         r#"
         XADD s 1-1 a 1 => "1-1"
         XADD s 1-2 a 1 => "1-2"

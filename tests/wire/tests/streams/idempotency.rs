@@ -1,7 +1,7 @@
 //! XADD with IDMP and IDMPAUTO, and XCFGSET: a producer that sends an entry again adds it once. As Redis 8.6 documents
 //! them.
 
-use wire::{Session, check_rows};
+use wire::{Session, check};
 
 fn session() -> Option<Session> {
     let session = Session::start();
@@ -74,7 +74,7 @@ fn a_stream_remembers_so_many_ids() {
 
 #[test]
 fn what_producers_and_xcfgset_are_told() {
-    check_rows(
+    check(
         r#"
         # needs redis >= 8.6
         XADD s IDMP p1 * f v => -ERR Invalid stream ID specified as stream command argument

@@ -1,10 +1,10 @@
 //! XINFO.
 
-use wire::check_rows;
+use wire::check;
 
 #[test]
 fn xinfo_describes_a_stream() {
-    check_rows(
+    check(
         r#"
         XGROUP CREATE s g $ MKSTREAM => +OK
         > XINFO STREAM s
@@ -49,7 +49,7 @@ fn xinfo_describes_a_stream() {
 
 #[test]
 fn a_consumer_is_seen_when_it_asks_and_active_when_it_gets() {
-    check_rows(
+    check(
         r#"
         XGROUP CREATE s g $ MKSTREAM => +OK
         # needs redis >= 7.2
@@ -115,7 +115,7 @@ fn idle_and_inactive_are_counted_from_two_times() {
 
 #[test]
 fn a_lag_counts_what_is_left_ahead() {
-    check_rows(
+    check(
         r#"
         // Redis 7.0 and Valkey count on where something was removed.
         # needs redis >= 8.0

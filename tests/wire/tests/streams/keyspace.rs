@@ -1,10 +1,10 @@
 //! Streams and the commands that take any key.
 
-use wire::check_rows;
+use wire::check;
 
 #[test]
 fn a_stream_is_a_value_like_any_other() {
-    check_rows(
+    check(
         r#"
         XADD s 1-1 a 1 => "1-1"
         XGROUP CREATE s g 0 => +OK
@@ -42,7 +42,7 @@ fn a_stream_is_a_value_like_any_other() {
 
 #[test]
 fn digests_are_those_of_redis() {
-    check_rows(
+    check(
         r#"
         XADD s 1-1 a 1 b text => "1-1"
         XADD s 1526919030474-55 a 1 => "1526919030474-55"
@@ -57,7 +57,7 @@ fn digests_are_those_of_redis() {
 
 #[test]
 fn in_transactions_and_scripts() {
-    check_rows(
+    check(
         r#"
         MULTI => +OK
         XADD s 1-1 a 1 => +QUEUED

@@ -1,10 +1,10 @@
 //! XPENDING, XCLAIM and XAUTOCLAIM.
 
-use wire::check_rows;
+use wire::check;
 
 #[test]
 fn xpending_tells_what_is_pending() {
-    check_rows(
+    check(
         r#"
         XADD s 1-1 a 1 => "1-1"
         XADD s 1-2 a 2 => "1-2"
@@ -42,7 +42,7 @@ fn xpending_tells_what_is_pending() {
 
 #[test]
 fn xclaim_changes_the_owner() {
-    check_rows(
+    check(
         r#"
         XADD s 1-1 a 1 => "1-1"
         XADD s 1-2 a 2 => "1-2"
@@ -88,7 +88,7 @@ fn xclaim_changes_the_owner() {
 
 #[test]
 fn xclaim_refuses() {
-    check_rows(
+    check(
         r#"
         XADD s 1-1 a 1 => "1-1"
         XGROUP CREATE s g 0 => +OK
@@ -110,7 +110,7 @@ fn xclaim_refuses() {
 
 #[test]
 fn xautoclaim_goes_on_where_it_stopped() {
-    check_rows(
+    check(
         r#"
         XADD s 1-1 a 1 => "1-1"
         XADD s 1-2 a 2 => "1-2"

@@ -1,10 +1,10 @@
 //! XRANGE and XREVRANGE.
 
-use wire::check_rows;
+use wire::check;
 
 #[test]
 fn ranges_of_ids() {
-    check_rows(
+    check(
         r#"
         XADD s 1-1 a 1 => "1-1"
         XADD s 1-2 a 2 => "1-2"

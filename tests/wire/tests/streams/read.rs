@@ -1,10 +1,10 @@
 //! XREAD that does not wait.
 
-use wire::check_rows;
+use wire::check;
 
 #[test]
 fn xread_returns_what_is_behind_an_id() {
-    check_rows(
+    check(
         r#"
         XADD a 1-1 f 1 => "1-1"
         XADD a 1-2 f 2 => "1-2"
@@ -30,7 +30,7 @@ fn xread_returns_what_is_behind_an_id() {
 
 #[test]
 fn xread_refuses() {
-    check_rows(
+    check(
         r#"
         XADD a 1-1 f 1 => "1-1"
         XREAD COUNT x STREAMS a 0 => -ERR value is not an integer or out of range

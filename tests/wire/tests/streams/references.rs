@@ -1,7 +1,7 @@
 //! XDELEX, XACKDEL, and trimming with KEEPREF, DELREF and ACKED: which entries go, and which references to them. As
 //! Redis 8.2 documents them.
 
-use wire::check_rows;
+use wire::check;
 
 /// Two entries that two groups have read.
 const TWO_GROUPS: &str = r#"
@@ -18,7 +18,7 @@ const TWO_GROUPS: &str = r#"
 
 #[track_caller]
 fn check_with_groups(rest: &str) {
-    check_rows(&format!("{TWO_GROUPS}{rest}"));
+    check(&format!("{TWO_GROUPS}{rest}"));
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn xackdel_deletes_references() {
 
 #[test]
 fn what_is_not_there() {
-    check_rows(
+    check(
         r#"
         # needs redis >= 8.2
         XDELEX s IDS 2 1-1 2-2 => [:-1, :-1]
@@ -127,7 +127,7 @@ fn what_is_not_there() {
 
 #[test]
 fn what_is_refused() {
-    check_rows(
+    check(
         r#"
         # needs redis >= 8.2
         XADD s 1-0 f v => "1-0"
@@ -159,7 +159,7 @@ fn what_is_refused() {
 
 #[test]
 fn trimming_passes_over_what_a_group_needs() {
-    check_rows(
+    check(
         r#"
         # needs redis >= 8.2
         # config stream-node-max-entries 2

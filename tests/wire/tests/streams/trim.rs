@@ -1,10 +1,10 @@
 //! XTRIM and XDEL.
 
-use wire::check_rows;
+use wire::check;
 
 #[test]
 fn xtrim_removes_the_oldest() {
-    check_rows(
+    check(
         r#"
         XADD s 1-1 a 1 => "1-1"
         XADD s 1-2 a 2 => "1-2"
@@ -44,7 +44,7 @@ fn xtrim_removes_the_oldest() {
 
 #[test]
 fn approximate_trimming_removes_whole_nodes() {
-    check_rows(
+    check(
         r#"
         # config stream-node-max-entries 3
         XADD s 1-1 a 1 => "1-1"
@@ -88,7 +88,7 @@ fn approximate_trimming_removes_whole_nodes() {
 
 #[test]
 fn xdel_deletes_by_id() {
-    check_rows(
+    check(
         r#"
         XADD s 1-1 a 1 => "1-1"
         XADD s 1-2 a 2 => "1-2"

@@ -2,11 +2,11 @@
 //! 8.4 has all but DELIFEQ, which Valkey 9.0 has.
 
 use crate::has_command;
-use wire::{Session, check_rows};
+use wire::{Session, check};
 
 #[test]
 fn digest_is_xxh3() {
-    check_rows(
+    check(
         r#"
         # needs redis >= 8.4
         DIGEST nosuch => (nil)
@@ -25,7 +25,7 @@ fn digest_is_xxh3() {
 
 #[test]
 fn delex_compares_strings_or_digests() {
-    check_rows(
+    check(
         r#"
         // Without a condition it is DEL.
         # needs redis >= 8.4
@@ -73,7 +73,7 @@ fn delex_compares_strings_or_digests() {
 
 #[test]
 fn delex_refuses() {
-    check_rows(
+    check(
         r#"
         # needs redis >= 8.4
         // Without the key, the condition is not looked at; with another type, whatever it is.
@@ -96,7 +96,7 @@ fn delex_refuses() {
 
 #[test]
 fn a_watched_key_is_changed_by_what_is_deleted_alone() {
-    check_rows(
+    check(
         r#"
         # needs redis >= 8.4
         SET a hello => +OK
@@ -119,7 +119,7 @@ fn a_watched_key_is_changed_by_what_is_deleted_alone() {
 
 #[test]
 fn set_compares_digests() {
-    check_rows(
+    check(
         r#"
         # needs redis >= 8.4
         SET a 1 IFDEQ 0000000000000000 => (nil)

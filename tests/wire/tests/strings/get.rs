@@ -1,10 +1,10 @@
 //! GETEX, GETDEL, MGET, MSET, MSETNX.
 
-use wire::check_rows;
+use wire::check;
 
 #[test]
 fn getex() {
-    check_rows(
+    check(
         r#"
         // Without options it is GET.
         SET a 1 EXAT 33177117420 => +OK
@@ -76,7 +76,7 @@ fn getex() {
 
 #[test]
 fn getdel_and_nulls_in_resp3() {
-    check_rows(
+    check(
         r#"
         SET a 1 => +OK
         GETDEL a => "1"
@@ -96,7 +96,7 @@ fn getdel_and_nulls_in_resp3() {
 
 #[test]
 fn many_keys_at_once() {
-    check_rows(
+    check(
         r#"
         SET a 1 => +OK
         SET b 2 => +OK

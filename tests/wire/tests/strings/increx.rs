@@ -1,10 +1,10 @@
 //! INCREX, of Redis 8.8.
 
-use wire::check_rows;
+use wire::check;
 
 #[test]
 fn increx_adds_and_says_what_it_added() {
-    check_rows(
+    check(
         r#"
         # needs redis >= 8.8
         INCREX a => [:1, :1]
@@ -25,7 +25,7 @@ fn increx_adds_and_says_what_it_added() {
 
 #[test]
 fn what_is_out_of_bounds_is_not_added() {
-    check_rows(
+    check(
         r#"
         # needs redis >= 8.8
         SET a 10 EX 100 => +OK
@@ -61,7 +61,7 @@ fn what_is_out_of_bounds_is_not_added() {
 
 #[test]
 fn a_sum_saturates_at_the_bounds() {
-    check_rows(
+    check(
         r#"
         # needs redis >= 8.8
         SET a 50 => +OK
@@ -89,7 +89,7 @@ fn a_sum_saturates_at_the_bounds() {
 
 #[test]
 fn deadlines() {
-    check_rows(
+    check(
         r#"
         # needs redis >= 8.8
         INCREX a EX 100 BYINT 5 => [:5, :5]
@@ -122,7 +122,7 @@ fn deadlines() {
 
 #[test]
 fn increx_refuses() {
-    check_rows(
+    check(
         r#"
         # needs redis >= 8.8
         SET a 1 => +OK
@@ -170,7 +170,7 @@ fn increx_refuses() {
 
 #[test]
 fn in_transactions_and_scripts() {
-    check_rows(
+    check(
         r#"
         # needs redis >= 8.8
         MULTI => +OK

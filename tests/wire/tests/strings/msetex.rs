@@ -1,14 +1,14 @@
 //! MSETEX. Redis has it since 8.4, Valkey since 9.1.
 
 use crate::has_command;
-use wire::{Session, check_rows};
+use wire::{Session, check};
 
 /// Runs a transcript where there is the command.
 #[track_caller]
 fn check_where_there_is(transcript: &str) {
     let session = Session::start();
     if has_command(&session, "msetex") {
-        session.check_rows(transcript);
+        session.check(transcript);
     }
 }
 
@@ -101,7 +101,7 @@ fn msetex_refuses() {
         EXISTS a => :0
         "#,
     );
-    check_rows(
+    check(
         "
         # needs redis >= 8.4
         MSETEX 0 a 1 => -ERR invalid numkeys value

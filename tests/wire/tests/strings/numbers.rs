@@ -1,10 +1,10 @@
 //! INCR, DECR, INCRBY, DECRBY, INCRBYFLOAT.
 
-use wire::check_rows;
+use wire::check;
 
 #[test]
 fn incr_and_decr() {
-    check_rows(
+    check(
         r#"
         INCR a => :1
         INCR a => :2
@@ -60,7 +60,7 @@ fn incr_and_decr() {
 
 #[test]
 fn incr_stops_at_the_ends_of_64_bits() {
-    check_rows(
+    check(
         r#"
         SET a 9223372036854775807 => +OK
         INCR a => -ERR increment or decrement would overflow
@@ -89,7 +89,7 @@ fn incr_stops_at_the_ends_of_64_bits() {
 
 #[test]
 fn incr_refuses_what_is_no_integer() {
-    check_rows(
+    check(
         r#"
         ! MSET word abc none "" before " 11" behind "11 " point 1.0 plus +1 zero 01 minus -0 hex 0x10 power 1e3 nul "1\x00" sign -
         ! MSET above 9223372036854775808 far 99999999999999999999999999
@@ -133,7 +133,7 @@ fn incr_refuses_what_is_no_integer() {
 
 #[test]
 fn incrbyfloat() {
-    check_rows(
+    check(
         r#"
         INCRBYFLOAT a 1 => "1"
         INCRBYFLOAT a 0.25 => "1.25"
@@ -200,7 +200,7 @@ fn incrbyfloat() {
 
 #[test]
 fn incrbyfloat_refuses_what_is_no_number() {
-    check_rows(
+    check(
         r#"
         ! MSET word abc none "" before " 11" behind "11 " nul "1\x00" nan nan inf inf a 1
         -ERR value is not a valid float

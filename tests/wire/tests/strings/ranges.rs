@@ -1,10 +1,10 @@
 //! Strings as bytes: APPEND, STRLEN, GETRANGE, SUBSTR, SETRANGE, LCS.
 
-use wire::check_rows;
+use wire::check;
 
 #[test]
 fn append_and_strlen() {
-    check_rows(
+    check(
         r#"
         APPEND a hello => :5
         APPEND a " world" => :11
@@ -31,7 +31,7 @@ fn append_and_strlen() {
 
 #[test]
 fn getrange_and_substr() {
-    check_rows(
+    check(
         r#"
         SET a "Hello World" => +OK
         GETRANGE a 0 3 => "Hell"
@@ -82,7 +82,7 @@ fn getrange_and_substr() {
 
 #[test]
 fn setrange() {
-    check_rows(
+    check(
         r#"
         SETRANGE a 0 foo => :3
         GET a => "foo"
@@ -136,7 +136,7 @@ fn setrange() {
 #[ignore = "half a gigabyte"]
 #[test]
 fn setrange_up_to_the_largest_string() {
-    check_rows(
+    check(
         r#"
         SETRANGE a 536870911 x => :536870912
         STRLEN a => :536870912
@@ -151,7 +151,7 @@ fn setrange_up_to_the_largest_string() {
 
 #[test]
 fn lcs() {
-    check_rows(
+    check(
         r#"
         MSET a ohmytext b mynewtext => +OK
         LCS a b => "mytext"

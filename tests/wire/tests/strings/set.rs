@@ -1,10 +1,10 @@
 //! SET and its options, SETNX, SETEX, PSETEX, GETSET.
 
-use wire::check_rows;
+use wire::check;
 
 #[test]
 fn set_and_get() {
-    check_rows(
+    check(
         r#"
         SET a hello => +OK
         GET a => "hello"
@@ -27,7 +27,7 @@ fn set_and_get() {
 
 #[test]
 fn set_may_only_create_or_only_replace_and_return_the_old_value() {
-    check_rows(
+    check(
         r#"
         SET a 1 NX => +OK
         SET a 2 NX => (nil)
@@ -61,7 +61,7 @@ fn set_may_only_create_or_only_replace_and_return_the_old_value() {
 
 #[test]
 fn set_with_a_deadline() {
-    check_rows(
+    check(
         r#"
         SET a 1 EX 100 => +OK
         TTL a => :99..100
@@ -140,7 +140,7 @@ fn set_with_a_deadline() {
 
 #[test]
 fn set_refuses_bad_options() {
-    check_rows(
+    check(
         r#"
         // Options that exclude each other.
         -ERR syntax error
@@ -210,7 +210,7 @@ fn set_refuses_bad_options() {
 
 #[test]
 fn older_forms_of_set() {
-    check_rows(
+    check(
         r#"
         SETNX a 1 => :1
         SETNX a 2 => :0

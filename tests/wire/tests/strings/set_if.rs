@@ -1,10 +1,10 @@
 //! SET with IFEQ and IFNE: compare and set. Redis 8.4 has both; Valkey 8.1 has IFEQ and answers the same.
 
-use wire::check_rows;
+use wire::check;
 
 #[test]
 fn set_ifeq_and_ifne() {
-    check_rows(
+    check(
         r#"
         # needs redis >= 8.4
         SET a 1 IFEQ 0 => (nil)

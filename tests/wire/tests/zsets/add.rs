@@ -1,10 +1,10 @@
 //! ZADD and its options.
 
-use wire::{check, check_groups};
+use wire::check;
 
 #[test]
 fn zadd() {
-    check_groups(
+    check(
         r#"
         > ZADD z 1 a
         :1
@@ -62,7 +62,7 @@ fn members_with_the_same_score_are_in_the_order_of_their_bytes() {
 
 #[test]
 fn zadd_nx_and_xx() {
-    check_groups(
+    check(
         r#"
         > ZADD z NX 1 a
         :1
@@ -97,7 +97,7 @@ fn zadd_nx_and_xx() {
 
 #[test]
 fn zadd_gt_and_lt() {
-    check_groups(
+    check(
         r#"
         > ZADD z 5 a 5 b
         :2
@@ -220,7 +220,7 @@ fn zadd_incr() {
 
 #[test]
 fn zadd_in_resp3() {
-    check_groups(
+    check(
         r#"
         ! HELLO 3
         > ZADD z 1 a
@@ -260,7 +260,7 @@ fn zadd_in_resp3() {
 
 #[test]
 fn zadd_refuses_options_that_contradict() {
-    check_groups(
+    check(
         r#"
         -ERR XX and NX options at the same time are not compatible
             ZADD z NX XX 1 a
@@ -287,7 +287,7 @@ fn zadd_refuses_options_that_contradict() {
 
 #[test]
 fn zadd_refuses_odd_arguments() {
-    check_groups(
+    check(
         r#"
         -ERR value is not a valid float
             ZADD z a 1

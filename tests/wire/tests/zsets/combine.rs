@@ -1,10 +1,10 @@
 //! Several sets at once: ZUNION, ZINTER, ZDIFF. Their STORE forms are in `combine_store`.
 
-use wire::check_groups;
+use wire::check;
 
 #[test]
 fn zunion() {
-    check_groups(
+    check(
         r#"
         ! ZADD a 1 x 2 y 3 z
         ! ZADD b 10 y 20 z 30 q
@@ -33,7 +33,7 @@ fn zunion() {
 
 #[test]
 fn zinter() {
-    check_groups(
+    check(
         r#"
         ! ZADD a 1 x 2 y 3 z
         ! ZADD b 10 y 20 z 30 q
@@ -56,7 +56,7 @@ fn zinter() {
 
 #[test]
 fn zdiff() {
-    check_groups(
+    check(
         r#"
         ! ZADD a 1 x 2 y 3 z 4 w
         ! ZADD b 10 y 20 z 30 q
@@ -79,7 +79,7 @@ fn zdiff() {
 
 #[test]
 fn infinities_are_added_to_zero() {
-    check_groups(
+    check(
         r#"
         ! ZADD a inf x -inf y 0 z
         ! ZADD b -inf x inf y inf z
@@ -97,7 +97,7 @@ fn infinities_are_added_to_zero() {
 
 #[test]
 fn combinations_refuse_bad_arguments() {
-    check_groups(
+    check(
         r#"
         ! ZADD z 1 a
         -ERR at least 1 input key is needed for 'zunion' command
@@ -150,7 +150,7 @@ fn combinations_refuse_bad_arguments() {
 
 #[test]
 fn combinations_in_resp3() {
-    check_groups(
+    check(
         r#"
         ! HELLO 3
         ! ZADD a 1 x 2.5 y
@@ -173,7 +173,7 @@ fn combinations_in_resp3() {
 
 #[test]
 fn zintercard() {
-    check_groups(
+    check(
         r#"
         ! ZADD a 1 x 2 y 3 z
         ! ZADD b 10 y 20 z 30 q

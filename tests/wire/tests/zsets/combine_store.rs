@@ -1,10 +1,10 @@
 //! ZUNIONSTORE, ZINTERSTORE and ZDIFFSTORE.
 
-use wire::check_groups;
+use wire::check;
 
 #[test]
 fn zunionstore() {
-    check_groups(
+    check(
         r#"
         ! ZADD a 1 x 2 y 3 z
         ! ZADD b 10 y 20 z 30 q
@@ -40,7 +40,7 @@ fn zunionstore() {
 
 #[test]
 fn zinterstore() {
-    check_groups(
+    check(
         r#"
         ! ZADD a 1 x 2 y 3 z
         ! ZADD b 10 y 20 z 30 q
@@ -70,7 +70,7 @@ fn zinterstore() {
 
 #[test]
 fn zdiffstore() {
-    check_groups(
+    check(
         r#"
         ! ZADD a 1 x 2 y 3 z
         ! ZADD b 10 y 20 z 30 q
@@ -98,7 +98,7 @@ fn zdiffstore() {
 
 #[test]
 fn the_target_may_be_a_source() {
-    check_groups(
+    check(
         r#"
         ! ZADD a 1 x 2 y
         ! ZADD b 10 y
@@ -124,7 +124,7 @@ fn the_target_may_be_a_source() {
 
 #[test]
 fn storing_refuses_bad_arguments() {
-    check_groups(
+    check(
         r#"
         ! ZADD z 1 a
         ! ZADD to 1 x

@@ -1,6 +1,6 @@
 //! DUMP and RESTORE of sorted sets: payloads as Redis writes them, older ones, damaged ones.
 
-use wire::{check, check_groups};
+use wire::check;
 
 #[test]
 fn restore_takes_what_redis_has_written() {
@@ -54,7 +54,7 @@ fn restore_takes_what_redis_has_written() {
 
 #[test]
 fn restore_takes_what_older_versions_have_written() {
-    check_groups(
+    check(
         r#"
         // Redis 1: scores as text, infinities as a length of their own.
         > RESTORE first 0 "\x03\x03\x01a\x031.5\x01b\xfe\x01c\xff\t\x00\xd6$\xe4\x1dOVk\xfe"
@@ -97,7 +97,7 @@ fn restore_sorts_what_is_not_sorted() {
 
 #[test]
 fn restore_refuses_what_is_no_sorted_set() {
-    check_groups(
+    check(
         r#"
         # config sanitize-dump-payload yes
         // Three entries: a member without a score.

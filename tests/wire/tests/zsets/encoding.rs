@@ -1,10 +1,10 @@
 //! OBJECT ENCODING of sorted sets: `listpack` while they are small, `skiplist` for good when they have been large.
 
-use wire::{Session, check_groups};
+use wire::{Session, check};
 
 #[test]
 fn a_small_set_is_a_listpack() {
-    check_groups(
+    check(
         r#"
         > CONFIG GET zset-max-listpack-entries
         ["zset-max-listpack-entries", "128"]
@@ -50,7 +50,7 @@ fn a_small_set_is_a_listpack() {
 
 #[test]
 fn too_many_members_make_it_a_skiplist() {
-    check_groups(
+    check(
         r#"
         # config zset-max-listpack-entries 3
         ! ZADD z 1 a 2 b 3 c
@@ -90,7 +90,7 @@ fn too_many_members_make_it_a_skiplist() {
 
 #[test]
 fn limits_of_encodings_can_be_changed() {
-    check_groups(
+    check(
         r#"
         # config zset-max-listpack-entries 0
         ! ZADD z 1 a
@@ -121,7 +121,7 @@ fn limits_of_encodings_can_be_changed() {
 
 #[test]
 fn what_is_stored_is_as_small_as_it_can_be() {
-    check_groups(
+    check(
         r#"
         # config zset-max-listpack-entries 3
         ! ZADD large 1 a 2 b 3 c 4 d 5 e
@@ -178,7 +178,7 @@ fn what_is_stored_is_as_small_as_it_can_be() {
 
 #[test]
 fn a_reload_keeps_what_is_in_them() {
-    check_groups(
+    check(
         r#"
         # config zset-max-listpack-entries 3
         ! ZADD large 0.1 a 1e21 b inf c -inf d 3 e
@@ -204,7 +204,7 @@ fn a_reload_keeps_what_is_in_them() {
 
 #[test]
 fn the_old_names_of_the_limits() {
-    check_groups(
+    check(
         r#"
         > CONFIG GET zset-max-ziplist-*
         ~["zset-max-ziplist-entries", "128", "zset-max-ziplist-value", "64"]

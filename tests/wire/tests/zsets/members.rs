@@ -1,10 +1,10 @@
 //! What asks for single members and takes them out: ZREM, ZCARD, ZSCORE, ZMSCORE. And large sets.
 
-use wire::{Session, check_groups};
+use wire::{Session, check};
 
 #[test]
 fn zrem() {
-    check_groups(
+    check(
         r#"
         ! ZADD z 1 a 2 b 3 c 4 d
         > ZREM z a
@@ -34,7 +34,7 @@ fn zrem() {
 
 #[test]
 fn zcard_zscore_and_zmscore() {
-    check_groups(
+    check(
         r#"
         ! ZADD z 1 a 2.5 b inf c -inf d
         ZCARD z => :4

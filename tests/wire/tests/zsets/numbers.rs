@@ -1,11 +1,11 @@
 //! Scores: which spellings are read, how they are printed, ZINCRBY.
 
 use crate::check_as_redis_7_0;
-use wire::{check, check_groups};
+use wire::check;
 
 #[test]
 fn zadd_refuses_what_is_no_number() {
-    check_groups(
+    check(
         r#"
         -ERR value is not a valid float
             ZADD z x a
@@ -133,7 +133,7 @@ fn zadd_takes_every_spelling_of_a_number() {
 
 #[test]
 fn zincrby() {
-    check_groups(
+    check(
         r#"
         > ZINCRBY z 1 a
         "1"
@@ -176,7 +176,7 @@ fn zincrby() {
 
 #[test]
 fn an_increment_to_no_number_changes_nothing() {
-    check_groups(
+    check(
         r#"
         > ZADD z INCR nan a
         -ERR value is not a valid float
@@ -220,7 +220,7 @@ fn the_largest_numbers() {
 
 #[test]
 fn scores_are_printed_as_they_are() {
-    check_groups(
+    check(
         r#"
         > ZADD z 0 a 1 b -1 c 3.5 d -0.25 e 1000000 f 0.5e1 g 16777216 h
         :8
@@ -247,7 +247,7 @@ fn scores_are_printed_as_they_are() {
 
 #[test]
 fn sums_are_printed_as_they_are() {
-    check_groups(
+    check(
         r#"
         > ZADD z 0.1 a
         :1
@@ -334,7 +334,7 @@ fn scores_are_printed_with_17_digits() {
 
 #[test]
 fn infinities_in_resp3() {
-    check_groups(
+    check(
         r#"
         ! HELLO 3
         > ZADD z inf inf -inf minus -0 zero 3 h
@@ -349,7 +349,7 @@ fn infinities_in_resp3() {
 
 #[test]
 fn minus_zero_equals_zero() {
-    check_groups(
+    check(
         r#"
         > ZADD z -0 a 0 b -0.0 c
         :3

@@ -1,10 +1,10 @@
 //! ZPOPMIN, ZPOPMAX and ZMPOP. Those that wait, and what all refuse, are in `collections`.
 
-use wire::check_groups;
+use wire::check;
 
 #[test]
 fn zpopmin_and_zpopmax() {
-    check_groups(
+    check(
         r#"
         ! ZADD z 1 a 2 b 2 bb 3 c 4.5 d
         > ZPOPMIN z
@@ -49,7 +49,7 @@ fn zpopmin_and_zpopmax() {
 
 #[test]
 fn zpop_refuses_bad_arguments() {
-    check_groups(
+    check(
         r#"
         ! ZADD z 1 a
         -ERR value is out of range, must be positive
@@ -76,7 +76,7 @@ fn zpop_refuses_bad_arguments() {
 
 #[test]
 fn zpop_in_resp3() {
-    check_groups(
+    check(
         r#"
         ! HELLO 3
         ! ZADD z 1 a 2.5 b 3 c inf d
@@ -100,7 +100,7 @@ fn zpop_in_resp3() {
 
 #[test]
 fn zmpop() {
-    check_groups(
+    check(
         r#"
         ! ZADD a 1 x 2 y 3 z
         ! ZADD b 7 q
@@ -136,7 +136,7 @@ fn zmpop() {
 
 #[test]
 fn zmpop_in_resp3() {
-    check_groups(
+    check(
         r#"
         ! HELLO 3
         ! ZADD z 1 a 2.5 b inf c

@@ -1,10 +1,10 @@
 //! ZRANGE in all its forms, and ZREVRANGE.
 
-use wire::check_groups;
+use wire::check;
 
 #[test]
 fn zrange_by_rank() {
-    check_groups(
+    check(
         r#"
         ! ZADD z 1 a 2 b 3 c 4 d
         ZRANGE z 0 -1 => ["a", "b", "c", "d"]
@@ -33,7 +33,7 @@ fn zrange_by_rank() {
 
 #[test]
 fn zrange_rev_by_rank() {
-    check_groups(
+    check(
         r#"
         ! ZADD z 1 a 2 b 3 c 4 d
         ZRANGE z 0 -1 REV => ["d", "c", "b", "a"]
@@ -57,7 +57,7 @@ fn zrange_rev_by_rank() {
 
 #[test]
 fn zrange_byscore() {
-    check_groups(
+    check(
         r#"
         ! ZADD z 1 a 2 b 2 bb 3 c 4 d inf max -inf min
         ZRANGE z 1 3 BYSCORE => ["a", "b", "bb", "c"]
@@ -88,7 +88,7 @@ fn zrange_byscore() {
 
 #[test]
 fn zrange_byscore_rev() {
-    check_groups(
+    check(
         r#"
         ! ZADD z 1 a 2 b 2 bb 3 c 4 d
         ZRANGE z 3 1 BYSCORE REV => ["c", "bb", "b", "a"]
@@ -107,7 +107,7 @@ fn zrange_byscore_rev() {
 
 #[test]
 fn zrange_bylex() {
-    check_groups(
+    check(
         r#"
         ! ZADD z 0 a 0 b 0 bb 0 c 0 d
         ZRANGE z - + BYLEX => ["a", "b", "bb", "c", "d"]
@@ -140,7 +140,7 @@ fn zrange_bylex() {
 
 #[test]
 fn zrange_refuses_options_that_contradict() {
-    check_groups(
+    check(
         r#"
         ! ZADD z 1 a 2 b
         > ZRANGE z 0 -1 LIMIT 0 1
@@ -184,7 +184,7 @@ fn zrange_refuses_options_that_contradict() {
 
 #[test]
 fn zrange_refuses_bad_bounds() {
-    check_groups(
+    check(
         r#"
         ! ZADD z 1 a 2 b
         -ERR value is not an integer or out of range
@@ -221,7 +221,7 @@ fn zrange_refuses_bad_bounds() {
 
 #[test]
 fn zrevrange_takes_only_withscores() {
-    check_groups(
+    check(
         r#"
         ! ZADD z 1 a
         -ERR syntax error
@@ -246,7 +246,7 @@ fn zrevrange_takes_only_withscores() {
 
 #[test]
 fn ranges_in_resp3() {
-    check_groups(
+    check(
         r#"
         ! HELLO 3
         ! ZADD z 1 a 2.5 b inf c

@@ -1,10 +1,10 @@
 //! The older forms of ranges: ZRANGEBYSCORE, ZREVRANGEBYSCORE, ZRANGEBYLEX, ZREVRANGEBYLEX.
 
-use wire::check_groups;
+use wire::check;
 
 #[test]
 fn zrangebyscore() {
-    check_groups(
+    check(
         r#"
         ! ZADD z -inf a 1 b 2 c 3 d 4 e 5 f inf g
         ZRANGEBYSCORE z -inf 2 => ["a", "b", "c"]
@@ -40,7 +40,7 @@ fn zrangebyscore() {
 
 #[test]
 fn zrevrangebyscore() {
-    check_groups(
+    check(
         r#"
         ! ZADD z -inf a 1 b 2 c 3 d 4 e 5 f inf g
         ZREVRANGEBYSCORE z 2 -inf => ["c", "b", "a"]
@@ -63,7 +63,7 @@ fn zrevrangebyscore() {
 
 #[test]
 fn ranges_by_score_refuse_bad_arguments() {
-    check_groups(
+    check(
         r#"
         ! ZADD z 1 a
         -ERR min or max is not a float
@@ -101,7 +101,7 @@ fn ranges_by_score_refuse_bad_arguments() {
 
 #[test]
 fn zrangebylex() {
-    check_groups(
+    check(
         r#"
         ! ZADD z 0 alpha 0 bar 0 cool 0 down 0 elephant 0 foo 0 great 0 hill 0 omega
         ZRANGEBYLEX z - [cool => ["alpha", "bar", "cool"]
@@ -134,7 +134,7 @@ fn zrangebylex() {
 
 #[test]
 fn zrevrangebylex() {
-    check_groups(
+    check(
         r#"
         ! ZADD z 0 alpha 0 bar 0 cool 0 down 0 elephant 0 foo 0 great 0 hill 0 omega
         ZREVRANGEBYLEX z [cool - => ["cool", "bar", "alpha"]
@@ -153,7 +153,7 @@ fn zrevrangebylex() {
 
 #[test]
 fn ranges_by_bytes_refuse_bad_arguments() {
-    check_groups(
+    check(
         r#"
         ! ZADD z 0 a
         -ERR min or max not valid string range item

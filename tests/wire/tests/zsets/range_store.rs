@@ -1,10 +1,10 @@
 //! ZRANGESTORE.
 
-use wire::check_groups;
+use wire::check;
 
 #[test]
 fn zrangestore() {
-    check_groups(
+    check(
         r#"
         ! ZADD z 1 a 2 b 3 c 4 d
         > ZRANGESTORE to z 0 -1
@@ -52,7 +52,7 @@ fn zrangestore() {
 
 #[test]
 fn the_target_may_be_the_source() {
-    check_groups(
+    check(
         r#"
         ! ZADD z 1 a 2 b 3 c
         > ZRANGESTORE z z 1 1
@@ -65,7 +65,7 @@ fn the_target_may_be_the_source() {
 
 #[test]
 fn zrangestore_refuses_bad_arguments() {
-    check_groups(
+    check(
         r#"
         ! ZADD z 1 a
         ! ZADD to 1 x

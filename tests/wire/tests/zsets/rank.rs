@@ -1,11 +1,11 @@
 //! ZRANK, ZREVRANK and the counts ZCOUNT and ZLEXCOUNT.
 
 use crate::check_as_redis_7_0;
-use wire::check_groups;
+use wire::check;
 
 #[test]
 fn zrank_and_zrevrank() {
-    check_groups(
+    check(
         r#"
         ! ZADD z 1 a 2 b 2 c 3 d
         ZRANK z a => :0
@@ -34,7 +34,7 @@ fn zrank_and_zrevrank() {
 
 #[test]
 fn zrank_with_score() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 7.2
         ! ZADD z 1 a 2.5 b inf c
@@ -64,7 +64,7 @@ fn zrank_with_score() {
 
 #[test]
 fn zcount() {
-    check_groups(
+    check(
         r#"
         ! ZADD z 1 a 2 b 2.5 c 3 d -inf min inf max
         ZCOUNT z -inf +inf => :6
@@ -91,7 +91,7 @@ fn zcount() {
 
 #[test]
 fn zcount_refuses_what_is_no_bound() {
-    check_groups(
+    check(
         r#"
         ! ZADD z 1 a
         -ERR min or max is not a float
@@ -149,7 +149,7 @@ fn zcount_reads_bounds_loosely() {
 
 #[test]
 fn zlexcount() {
-    check_groups(
+    check(
         r#"
         ! ZADD z 0 a 0 b 0 c 0 d 0 e
         ZLEXCOUNT z - + => :5
@@ -180,7 +180,7 @@ fn zlexcount() {
 
 #[test]
 fn zlexcount_refuses_what_is_no_bound() {
-    check_groups(
+    check(
         r#"
         ! ZADD z 0 a
         -ERR min or max not valid string range item

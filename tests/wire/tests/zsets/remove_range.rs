@@ -1,10 +1,10 @@
 //! Ranges taken out: ZREMRANGEBYRANK, ZREMRANGEBYSCORE, ZREMRANGEBYLEX.
 
-use wire::{Session, check_groups};
+use wire::{Session, check};
 
 #[test]
 fn zremrangebyrank() {
-    check_groups(
+    check(
         r#"
         ! ZADD z 1 a 2 b 3 c 4 d 5 e
         > ZREMRANGEBYRANK z 5 6
@@ -37,7 +37,7 @@ fn zremrangebyrank() {
 
 #[test]
 fn zremrangebyscore() {
-    check_groups(
+    check(
         r#"
         ! ZADD z 1 a 2 b 3 c 4 d 5 e inf f -inf g
         :0
@@ -66,7 +66,7 @@ fn zremrangebyscore() {
 
 #[test]
 fn zremrangebylex() {
-    check_groups(
+    check(
         r#"
         ! ZADD z 0 a 0 b 0 c 0 d 0 e
         > ZREMRANGEBYLEX z [x [z
@@ -95,7 +95,7 @@ fn zremrangebylex() {
 
 #[test]
 fn removals_by_range_refuse_bad_arguments() {
-    check_groups(
+    check(
         r#"
         ! ZADD z 1 a
         -ERR value is not an integer or out of range

@@ -1,11 +1,11 @@
 //! What only ZSCAN does. What all scans have in common is in `collections`.
 
 use crate::check_as_redis_7_0;
-use wire::check_groups;
+use wire::check;
 
 #[test]
 fn zscan_has_no_values_to_leave_out() {
-    check_groups(
+    check(
         r#"
         # needs redis >= 7.4
         ! ZADD z 1 a

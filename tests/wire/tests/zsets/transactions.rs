@@ -1,10 +1,10 @@
 //! Sorted sets in transactions and in scripts. Who watches them is in `collections`.
 
-use wire::{check, check_groups};
+use wire::check;
 
 #[test]
 fn sorted_sets_in_a_transaction() {
-    check_groups(
+    check(
         r#"
         > MULTI
         +OK
