@@ -39,11 +39,16 @@ fn one(argument: &Argument) -> String {
 /// Explains why the argument at a position is no option: where the counted list before it ended, the option with the
 /// nearest name, and which options there are.
 pub(crate) fn explain_option(arguments: &'static [Argument], request: Request<'_>, at: usize) -> String {
-    let known = options(choice_before(arguments, request, at).map_or(arguments, |choice| choice.arguments));
+    let given = request.arg(at);
+    let mut known = options(choice_before(arguments, request, at).map_or(arguments, |choice| choice.arguments));
+    known.retain(|option| !is_word(given, option));
     let all: Vec<&str> = every(arguments).into_iter().filter_map(|argument| argument.token).collect();
     let mut parts = Vec::new();
     parts.extend(CountedList::ending_at(arguments, request, at).map(|list| list.explain(request.arg(at - 1))));
-    parts.extend(nearest(request.arg(at), &all).map(|option| format!("Did you mean {option}?")));
+    parts.extend(nearest(given, &all).map(|option| match is_word(given, option) {
+        true => format!("{option} cannot stand here."),
+        false => format!("Did you mean {option}?"),
+    }));
     parts.push(match known.is_empty() {
         true => "There are no options here.".to_owned(),
         false => format!("Known here: {}", known.join(", ")),

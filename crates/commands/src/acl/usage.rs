@@ -7,7 +7,7 @@ use execution::clients::account::limits::Limit;
 use execution::clients::account::usage::Usage;
 use execution::context::ServerCx;
 use execution::engine::Engine;
-use execution::error::{CommandError, CommandResult};
+use execution::error::{CommandError, CommandResult, shown};
 use resp::Reply;
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ fn named_users(cx: &mut ServerCx<'_>) -> Result<Vec<Arc<User>>, CommandError> {
         return Ok(acl.all());
     }
     let find = |name: &[u8]| {
-        let unknown = || CommandError::said(format!("ERR User '{}' not found", String::from_utf8_lossy(name)));
+        let unknown = || CommandError::said(format!("ERR User {} not found", shown(name)));
         acl.find(name).ok_or_else(unknown)
     };
     cx.args.rest().map(find).collect()

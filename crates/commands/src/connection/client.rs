@@ -8,7 +8,7 @@ use execution::client::ReplyMode;
 use execution::clients::pause::PauseMode;
 use execution::clients::{ClientHandle, Unblock};
 use execution::context::{After, ServerCx};
-use execution::error::{CommandError, CommandResult};
+use execution::error::{self, CommandError, CommandResult};
 use execution::settings::AppendFsync;
 use numbers::parse_i64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -63,9 +63,9 @@ pub(super) fn durability(cx: &mut ServerCx<'_>) -> CommandResult {
         ("DEFAULT", None),
     ];
     let Some((_, policy)) = policies.iter().find(|(name, _)| is_word(word, name)) else {
-        let word = shown(word);
+        let word = error::shown(word);
         return Err(CommandError::said(format!(
-            "ERR '{word}' is no durability: use ALWAYS, EVERYSEC, NO, or DEFAULT for what appendfsync says"
+            "ERR {word} is no durability: use ALWAYS, EVERYSEC, NO, or DEFAULT for what appendfsync says"
         )));
     };
     if *policy == Some(AppendFsync::Always) && cx.engine.restrictions.is_following() {

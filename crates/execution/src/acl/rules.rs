@@ -12,7 +12,8 @@ use crate::settings::parse_memory;
 pub type RuleError = &'static str;
 
 const SYNTAX: RuleError = "Syntax error";
-const UNKNOWN: RuleError = "Unknown command or category name in ACL";
+/// For a rule that names a command or category that there is not.
+pub const UNKNOWN: RuleError = "Unknown command or category name in ACL";
 const AFTER_ALL_KEYS: RuleError = "Adding a pattern after the * pattern (or the 'allkeys' flag) is not valid and does not have any \
      effect. Try 'resetkeys' to start with an empty list of patterns";
 const AFTER_ALL_CHANNELS: RuleError = "Adding a pattern after the * pattern (or the 'allchannels' flag) is not valid and does not have \

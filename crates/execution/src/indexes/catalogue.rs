@@ -1,6 +1,6 @@
 //! The catalogue of indexes. Knows their definitions; refuses to know how an index is filled and read.
 
-use crate::error::{CommandError, CommandResult};
+use crate::error::{CommandError, CommandResult, shown};
 use keyspace::db::Db;
 use keyspace::index::{INDEXES_MAX, Indexes};
 use keyspace::{DATABASES, Key, Locked};
@@ -100,8 +100,7 @@ impl IndexCatalogue {
             false => is_key(locked, name, now_ms).then_some("a key"),
         };
         if let Some(taken) = taken {
-            let name = name.escape_ascii();
-            return Err(CommandError::said(format!("ERR the name '{name}' is taken by {taken}")));
+            return Err(CommandError::said(format!("ERR the name {} is taken by {taken}", shown(name))));
         }
         if indexes.iter().len() >= INDEXES_MAX {
             let text = format!("ERR there are {INDEXES_MAX} indexes, and every write looks at each: drop one first");

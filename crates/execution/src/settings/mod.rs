@@ -264,7 +264,8 @@ fn find(typed: &[u8]) -> Option<(usize, &'static str)> {
 /// Redis's error, and the setting that may be meant.
 fn unknown(typed: &[u8]) -> String {
     let near = Settings::nearest(typed).map(|near| format!(": did you mean '{near}'?")).unwrap_or_default();
-    let typed = String::from_utf8_lossy(typed);
+    // As in Redis, which takes a NUL for the end.
+    let typed = String::from_utf8_lossy(typed.split(|byte| *byte == 0).next().unwrap_or_default());
     format!("ERR Unknown option or number of arguments for CONFIG SET - '{typed}'{near}")
 }
 

@@ -65,6 +65,7 @@ fn errors_have_redis_texts() {
     let settings = Settings::new();
     let cases: &[(&[&str], &str)] = &[
         (&["foo", "5"], "ERR Unknown option or number of arguments for CONFIG SET - 'foo'"),
+        (&["foo\0bar", "5"], "ERR Unknown option or number of arguments for CONFIG SET - 'foo'"),
         (
             &["DATABASES", "5"],
             "ERR CONFIG SET failed (possibly related to argument 'DATABASES') - can't set immutable config",

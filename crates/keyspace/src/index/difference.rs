@@ -1,6 +1,7 @@
 //! Writes the parts of an index's definition as arguments of IDX.CREATE, and compares two definitions part by part.
 
 use super::Definition;
+use std::collections::HashSet;
 use std::fmt::Write;
 
 /// The most items of a list that a difference shows.
@@ -71,7 +72,8 @@ impl Part<'_> {
             let _ = write!(text, " {}", bounded(field));
         }
         let Some(items) = self.items else { return text };
-        let is_own = |item: &&Vec<u8>| !other.items.is_some_and(|others| others.contains(item));
+        let others: HashSet<&Vec<u8>> = other.items.unwrap_or_default().iter().collect();
+        let is_own = |item: &&Vec<u8>| !others.contains(item);
         let (mut shown, common): (Vec<_>, Vec<_>) = match items.len() > ITEMS_MAX {
             true => items.iter().partition(is_own),
             false => (items.iter().collect(), Vec::new()),
@@ -91,4 +93,31 @@ impl Part<'_> {
 fn bounded(bytes: &[u8]) -> String {
     let more = if bytes.len() > BYTES_MAX { "..." } else { "" };
     format!("'{}{more}'", bytes[..bytes.len().min(BYTES_MAX)].escape_ascii())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::Condition;
+
+    /// A time that grows with the square of the number of values would be hours.
+    #[test]
+    fn very_many_values_are_compared() {
+        let values = |from: u32| (from..from + 400_000).map(|value| value.to_string().into_bytes()).collect();
+        let definition = |from| Definition {
+            prefixes: vec![b"p".to_vec()],
+            field: b"f".to_vec(),
+            condition: Some(Condition { field: b"s".to_vec(), values: values(from), only: true }),
+            ..Definition::default()
+        };
+        let (here, asked) = (definition(0), definition(2));
+        assert!(here.differences(&here).is_empty());
+        assert_eq!(
+            here.differences(&asked),
+            [
+                "it has ONLY 's' 400000 '0' '1' '2' '3' '4' '5' '6' '7' ..., not ONLY 's' 400000 '400000' '400001' '2' '3' '4' \
+                 '5' '6' '7' ..."
+            ]
+        );
+    }
 }

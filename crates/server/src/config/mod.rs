@@ -2,6 +2,7 @@
 
 mod looks;
 mod redis_conf;
+mod redis_users;
 mod rewrite;
 mod server_url;
 mod sources;

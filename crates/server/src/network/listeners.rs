@@ -47,6 +47,7 @@ pub(crate) fn bind(settings: &Settings) -> Result<Vec<ListeningSocket>> {
             }
         }
     }
+    ensure!(!settings.bind().trim().is_empty(), "bind is empty: give it the addresses to listen on");
     ensure!(!listeners.is_empty(), "bind names no address that this machine has");
     Ok(listeners)
 }

@@ -97,6 +97,8 @@ fn an_unknown_option_says_where_the_list_before_it_ended_and_which_options_there
         > IDX.LIMIT q RATE 5 1000 BURTS 6
         ~-ERR unknown option 'BURTS'. Did you mean BURST? Known here: GROUP, EACH, ALL, HELD, RATE, WEIGHT, PAUSE, RESET
         IDX.LIMIT q PAUSE maybe => -ERR unknown option 'maybe'. Known here: YES, NO
+        // The very word that was given is not suggested.
+        CELL.CAS c NONE x NONE => -ERR unknown option 'NONE'. NONE cannot stand here. Known here: EX, PX, PERSIST, WITHCURRENT
         CLAIM 1 q SET 1 a b ORDER last => -ERR unknown option 'last'. Known here: FAIR, SCORE
         > RUN.APPEND r * t d STPE 1
         ~-ERR unknown option 'STPE'. Did you mean STEP? Known here: IFLAST, EVENTID, STEP, *
@@ -130,6 +132,26 @@ fn what_is_missing_is_named_with_the_usage() {
         OBJECT ENCODING => -ERR wrong number of arguments for 'object|encoding' command
         "##,
     );
+}
+
+#[test]
+fn a_long_word_is_cut_and_escaped_where_an_error_repeats_it() {
+    let Some(session) = start() else { return };
+    let mut connection = session.connect();
+    let word = format!("\\x00{}", "x".repeat(1000));
+    connection.run(&format!("SET \"{word}\" 1"));
+    for (request, expected) in [
+        ("CLIENT DURABILITY ?", "' is no durability: "),
+        ("ACL USAGE ?", "' not found"),
+        ("ACL RESETUSAGE ?", "' not found"),
+        ("IDX.CREATE ? IFABSENT PREFIX 1 p: FIELD at", "' is taken by a key"),
+    ] {
+        let reply = connection.run(&request.replace('?', &format!("\"{word}\""))).to_string();
+        let (cut, longer) = ("x".repeat(63), "x".repeat(64));
+        // A reply with such a word is shown in quotes, with each backslash twice.
+        assert!(reply.contains(&format!(r"'\\x00{cut}")) && !reply.contains(&longer), "{request}: {reply}");
+        assert!(reply.contains(expected), "{request}: {reply}, and not {expected}");
+    }
 }
 
 #[test]
