@@ -10,7 +10,7 @@ mod common;
 mod world;
 
 use common::{host, requests, seed};
-use engine::command::{CommandRow, Flags, registry};
+use engine::command::{Flags, registry};
 use engine::execution::docs::Argument;
 use std::collections::VecDeque;
 use world::{World, reply_len, settings, shown};
@@ -91,7 +91,7 @@ impl Source {
     }
 
     fn request(&mut self) -> Vec<Vec<u8>> {
-        let row: &CommandRow = *self.pick(registry().rows());
+        let row = *self.pick(registry().rows());
         let mut request: Vec<Vec<u8>> = row.full_name.split('|').map(|word| word.as_bytes().to_vec()).collect();
         if row.full_name == "debug" {
             let known: Vec<&str> = "object digest digest-value htstats htstats-key listpack sdslen structsize reload error log \

@@ -145,8 +145,7 @@ impl DirectoryFollower {
     }
 
     fn raise(&mut self, fence: Fence) -> Result<Epoch, RecoveryError> {
-        let newest = Survey::of(&*self.storage)?.newest_epoch();
-        let epoch = fence.raise_above(newest);
+        let epoch = Survey::of(&*self.storage)?.raise(&fence)?;
         self.takeover = Some(Takeover { fence, epoch, is_drained: false, abandoned_break: None });
         Ok(epoch)
     }

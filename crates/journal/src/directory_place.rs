@@ -1,6 +1,7 @@
 //! A data directory as a place of a log: its locks, its files, its followers. Knows how a directory is opened, read and
 //! taken over; refuses to know what a batch means.
 
+use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,13 +10,15 @@ use parking_lot::Mutex;
 
 use crate::directory_follower::DirectoryFollower;
 use crate::epoch::Epoch;
+use crate::failure::Operation;
+use crate::fence::Fence;
 use crate::file_log::{FileLog, FileLogOptions};
 use crate::log::{Batch, Follow, Followed, ReadError, Stopper};
 use crate::place::{Claim, Follower, LogPlace, OpenedLog, Reading};
-use crate::recovery::{History, ReadProgress, Recovery, RecoveryError, Repair, Warning};
+use crate::recovery::{DirectoryError, History, ReadProgress, Recovery, RecoveryError, Repair, Survey, Warning};
 use crate::sequence::Sequence;
 use crate::snapshot::{SnapshotInfo, StoredPart};
-use crate::storage::{Directory, DirectoryLock, LockError, Storage};
+use crate::storage::{Directory, DirectoryLock, FENCE_FILE, LOCK_FILES, LockError, Storage, read_word, replace};
 
 /// A data directory, as one process uses it.
 pub struct DirectoryPlace {
@@ -23,7 +26,14 @@ pub struct DirectoryPlace {
     storage: Arc<dyn Storage>,
     /// Held while this process writes, or reads what nobody may write meanwhile.
     lock: Arc<Mutex<Option<DirectoryLock>>>,
+    /// The fence, with a shared lock, from when this process begins to follow: nobody repairs the directory meanwhile.
+    followed: Mutex<Option<File>>,
     options: FileLogOptions,
+}
+
+/// Keeps followers out of a directory that is repaired.
+pub struct WithoutFollowers {
+    _fence: Option<File>,
 }
 
 impl DirectoryPlace {
@@ -32,7 +42,7 @@ impl DirectoryPlace {
         Ok(DirectoryPlace::new(path, Directory::create(path)?))
     }
 
-    /// Opens the directory beside the process that writes it, or reads it. Takes no lock, and creates no file.
+    /// Opens the directory beside the process that writes it, or reads it. Takes no lock yet, and creates no file.
     pub fn open(path: &Path) -> io::Result<DirectoryPlace> {
         Ok(DirectoryPlace::new(path, Directory::open(path)?))
     }
@@ -42,6 +52,7 @@ impl DirectoryPlace {
             path: path.to_owned(),
             storage: Arc::new(storage),
             lock: Arc::default(),
+            followed: Mutex::default(),
             options: FileLogOptions::default(),
         }
     }
@@ -49,6 +60,72 @@ impl DirectoryPlace {
     /// Locks out processes that write, but not those that read. Writes nothing: the directory may be read-only.
     pub fn share(&self) -> Result<(), LockError> {
         *self.lock.lock() = Some(DirectoryLock::acquire_shared(&self.path)?);
+        Ok(())
+    }
+
+    /// Looks at the files by which processes share the directory, without changing them. An error names the first that
+    /// cannot be used. A file that is missing is made when it is needed.
+    pub fn check_shared_files(&self) -> Result<(), DirectoryError> {
+        self.check_regular()?;
+        match self.fence_problem()? {
+            Some((offset, detail)) => Err(DirectoryError::Damaged { file: FENCE_FILE.to_owned(), offset, detail }),
+            None => Ok(()),
+        }
+    }
+
+    /// Fails if one of these files is no file. Call it before the place is acquired, which opens them.
+    pub fn check_regular(&self) -> Result<(), DirectoryError> {
+        for file in LOCK_FILES.into_iter().chain([FENCE_FILE]) {
+            match self.storage.is_regular(file) {
+                Ok(true) => {}
+                Ok(false) => return Err(DirectoryError::NotRegular { file: file.to_owned() }),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(failed(Operation::Open, file)(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns why no writer can begin with the fence that is there, with the offset of the fault.
+    pub fn fence_problem(&self) -> Result<Option<(u64, String)>, DirectoryError> {
+        match read_word(&self.path.join(FENCE_FILE)) {
+            Ok(word) => Ok(Fence::problem_of(word).map(|detail| (8, detail.to_owned()))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(Some((0, error.to_string()))),
+            Err(error) => Err(failed(Operation::Read, FENCE_FILE)(error)),
+        }
+    }
+
+    /// Makes a new fence, at the highest epoch of the directory. The place is acquired, and nobody follows it.
+    pub fn renew_fence(&self, _alone: &WithoutFollowers) -> Result<(), RecoveryError> {
+        assert!(self.lock.lock().as_ref().is_some_and(DirectoryLock::is_alone), "another process may use the fence");
+        let newest = Survey::of(&*self.storage)?.newest_epoch();
+        replace(&self.path.join(FENCE_FILE), Fence::word_of(newest)).map_err(failed(Operation::Write, FENCE_FILE))?;
+        self.storage.sync_directory().map_err(failed(Operation::SyncDirectory, FENCE_FILE))?;
+        Ok(())
+    }
+
+    /// Keeps followers out. An error if there is one: it would go on with batches that a repair has cut.
+    pub fn lock_out_followers(&self) -> Result<WithoutFollowers, LockError> {
+        let Ok(fence) = File::open(self.path.join(FENCE_FILE)) else { return Ok(WithoutFollowers { _fence: None }) };
+        match fence.try_lock() {
+            Err(TryLockError::WouldBlock) => Err(LockError::Followed { path: self.path.clone() }),
+            // Where locks do not work, the writer is not locked out either.
+            Ok(()) | Err(TryLockError::Error(_)) => Ok(WithoutFollowers { _fence: Some(fence) }),
+        }
+    }
+
+    /// Tells others that this process follows. An error while the directory is repaired.
+    fn follow(&self) -> Result<(), DirectoryError> {
+        let Ok(fence) = File::open(self.path.join(FENCE_FILE)) else { return Ok(()) };
+        match fence.try_lock_shared() {
+            Err(TryLockError::WouldBlock) => {
+                let reason = io::Error::new(io::ErrorKind::ResourceBusy, "the directory is being repaired");
+                return Err(failed(Operation::Open, FENCE_FILE)(reason));
+            }
+            Ok(()) => *self.followed.lock() = Some(fence),
+            Err(TryLockError::Error(_)) => {}
+        }
         Ok(())
     }
 
@@ -62,6 +139,11 @@ impl DirectoryPlace {
     pub fn repair(&self, repair: Repair) -> Result<Vec<String>, RecoveryError> {
         repair.cut(self.options.clone())
     }
+}
+
+fn failed(operation: Operation, file: &str) -> impl FnOnce(io::Error) -> DirectoryError {
+    let file = file.to_owned();
+    move |source| DirectoryError::Io { operation, file, offset: 0, source }
 }
 
 fn opened(log: FileLog, lock: &Arc<Mutex<Option<DirectoryLock>>>, options: &FileLogOptions) -> OpenedLog {
@@ -93,6 +175,8 @@ impl LogPlace for DirectoryPlace {
     }
 
     fn release(&self) {
+        // It follows the next writer. Nothing can be repaired before the lock is released.
+        let _ = self.follow();
         *self.lock.lock() = None;
     }
 
@@ -102,6 +186,7 @@ impl LogPlace for DirectoryPlace {
     }
 
     fn read_live(&self) -> Result<Box<dyn Reading>, RecoveryError> {
+        self.follow()?;
         let recovery = Recovery::open_live(self.storage.clone())?;
         Ok(Box::new(DirectoryReading { recovery, lock: self.lock.clone(), options: self.options.clone() }))
     }
@@ -203,7 +288,6 @@ impl Follower for LockedFollower {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fence::Fence;
     use crate::storage::StorageFile;
 
     /// A directory whose files cannot be mapped.
@@ -267,5 +351,92 @@ mod tests {
         while follower.try_next().unwrap().is_some() {}
         assert_eq!(follower.reached(), Sequence(2));
         follower.into_log().unwrap();
+    }
+    fn written(path: &Path) {
+        let writer = DirectoryPlace::create(path).unwrap();
+        writer.acquire(Claim::IfFree).unwrap();
+        let opened = writer.read().unwrap().into_log().unwrap();
+        opened.log.append(b"kept", 1);
+        opened.log.close().unwrap();
+    }
+
+    #[test]
+    fn a_directory_that_is_followed_is_not_repaired() {
+        let scratch = tempfile::tempdir().unwrap();
+        written(scratch.path());
+        let place = DirectoryPlace::open(scratch.path()).unwrap();
+        let follower = DirectoryPlace::open(scratch.path()).unwrap();
+        drop(follower.read_live().unwrap());
+        place.acquire(Claim::IfFree).unwrap();
+        assert!(matches!(place.lock_out_followers(), Err(LockError::Followed { .. })), "also while it loads again");
+        drop(follower);
+        let alone = place.lock_out_followers().unwrap();
+        let late = DirectoryPlace::open(scratch.path()).unwrap();
+        assert!(late.read_live().err().is_some_and(|error| error.to_string().contains("FENCE")), "it is repaired");
+        drop(alone);
+        late.read_live().unwrap();
+        assert!(place.lock_out_followers().is_err());
+        // A writer that has handed over follows, too.
+        drop(late);
+        place.release();
+        assert!(DirectoryPlace::open(scratch.path()).unwrap().lock_out_followers().is_err());
+    }
+
+    #[test]
+    fn a_fence_that_cannot_be_used_is_named_and_made_anew() {
+        let with_word = |word: u64| [b"HFFENCE1", &word.to_ne_bytes()[..], &[0; 4080]].concat();
+        let damaged = [b"garbage, not a fence".to_vec(), with_word(7), with_word(Fence::word_of(Epoch::LAST))];
+        for bytes in damaged {
+            let scratch = tempfile::tempdir().unwrap();
+            (0..3).for_each(|_| written(scratch.path()));
+            std::fs::write(scratch.path().join(FENCE_FILE), bytes).unwrap();
+            let place = DirectoryPlace::open(scratch.path()).unwrap();
+            let problem = place.check_shared_files().unwrap_err().to_string();
+            assert!(problem.starts_with("FENCE is damaged at offset "), "{problem}");
+            place.acquire(Claim::IfFree).unwrap();
+            let start = place.read().unwrap().into_log().err().unwrap().to_string();
+            assert!(start.contains("FENCE"), "{start}");
+            place.renew_fence(&place.lock_out_followers().unwrap()).unwrap();
+            place.check_shared_files().unwrap();
+            let opened = place.read().unwrap().into_log().unwrap();
+            assert_eq!(opened.log.epoch(), Epoch(4), "above all epochs of the directory");
+        }
+    }
+
+    #[test]
+    fn what_is_no_file_is_named_and_left_alone() {
+        for file in LOCK_FILES.into_iter().chain([FENCE_FILE]) {
+            let scratch = tempfile::tempdir().unwrap();
+            written(scratch.path());
+            let (path, outside) = (scratch.path().join(file), scratch.path().join("outside"));
+            std::fs::write(&outside, "precious").unwrap();
+            std::fs::remove_file(&path).unwrap();
+            std::os::unix::fs::symlink(&outside, &path).unwrap();
+            let place = DirectoryPlace::open(scratch.path()).unwrap();
+            for refused in [place.check_regular(), place.check_shared_files()] {
+                assert!(matches!(refused, Err(DirectoryError::NotRegular { file: named }) if named == file));
+            }
+            assert!(file == FENCE_FILE || place.acquire(Claim::IfFree).is_err(), "a start would write to it");
+            assert_eq!(std::fs::read(&outside).unwrap(), b"precious");
+            std::fs::remove_file(&path).unwrap();
+            std::fs::create_dir(&path).unwrap();
+            assert!(place.check_shared_files().is_err());
+        }
+    }
+
+    #[test]
+    fn a_repair_does_not_touch_what_a_link_leads_to() {
+        for is_named in [|name: &str| name == "MARKS", |name: &str| name.ends_with(".seg")] {
+            let scratch = tempfile::tempdir().unwrap();
+            written(scratch.path());
+            let place = DirectoryPlace::open(scratch.path()).unwrap();
+            place.acquire(Claim::IfFree).unwrap();
+            let name = place.storage.list().unwrap().into_iter().find(|name| is_named(name)).unwrap();
+            let (path, outside) = (scratch.path().join(&name), scratch.path().join("outside"));
+            std::fs::rename(&path, &outside).unwrap();
+            std::os::unix::fs::symlink(&outside, &path).unwrap();
+            let refused = place.examine().err().unwrap().to_string();
+            assert!(refused.starts_with(&format!("{name} is a symbolic link")), "{refused}");
+        }
     }
 }

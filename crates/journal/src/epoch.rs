@@ -14,8 +14,16 @@ impl Epoch {
     /// Before the first epoch: no batch has it.
     pub const NONE: Epoch = Epoch(0);
 
+    /// No epoch comes after it.
+    pub const LAST: Epoch = Epoch(u32::MAX);
+
     pub fn next(self) -> Epoch {
-        Epoch(self.0.checked_add(1).expect("a directory is not opened four billion times"))
+        self.checked_next().expect("a directory is not opened four billion times")
+    }
+
+    /// Returns the epoch after this one, or `None` for [`Epoch::LAST`].
+    pub fn checked_next(self) -> Option<Epoch> {
+        self.0.checked_add(1).map(Epoch)
     }
 }
 

@@ -32,10 +32,20 @@ impl Fence {
     pub(crate) fn mapped(word: &'static AtomicU64) -> io::Result<Fence> {
         match is_good(word.load(Ordering::SeqCst)) {
             true => Ok(Fence { word: Word::Mapped(word) }),
-            false => Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "its contents are damaged; it may be removed while no server uses the directory",
-            )),
+            false => Err(io::Error::new(io::ErrorKind::InvalidData, WORD_DAMAGED)),
+        }
+    }
+
+    /// Returns the word of a fence that gives the right to write to this epoch.
+    pub(crate) fn word_of(epoch: Epoch) -> u64 {
+        encode(epoch)
+    }
+
+    /// Returns why no writer can begin with this word, or `None` if one can.
+    pub(crate) fn problem_of(word: u64) -> Option<&'static str> {
+        match is_good(word) {
+            false => Some(WORD_DAMAGED),
+            true => (decode(word) == Epoch::LAST).then_some("its epoch is the last one there is"),
         }
     }
 
@@ -61,13 +71,13 @@ impl Fence {
     }
 
     /// Raises the fence above `newest` and all that it was before, and returns the epoch that has the right now. No
-    /// two calls return the same one.
-    pub fn raise_above(&self, newest: Epoch) -> Epoch {
+    /// two calls return the same one. Returns `None`, and changes nothing, if there is no higher epoch.
+    pub fn raise_above(&self, newest: Epoch) -> Option<Epoch> {
         let mut found = self.word().load(Ordering::SeqCst);
         loop {
-            let epoch = decode(found).max(newest).next();
+            let epoch = decode(found).max(newest).checked_next()?;
             match self.word().compare_exchange(found, encode(epoch), Ordering::SeqCst, Ordering::SeqCst) {
-                Ok(_) => return epoch,
+                Ok(_) => return Some(epoch),
                 Err(other) => found = other,
             }
         }
@@ -81,6 +91,8 @@ impl Fence {
         }
     }
 }
+
+const WORD_DAMAGED: &str = "its contents are damaged";
 
 /// An epoch and its complement, so that damage is noticed.
 fn encode(epoch: Epoch) -> u64 {
@@ -138,16 +150,25 @@ mod tests {
     fn a_fence_only_rises_and_gives_each_epoch_out_once() {
         let fence = Fence::in_memory(Arc::default());
         assert_eq!(fence.highest(), Epoch::NONE);
-        let right = WriteRight::new(fence.clone(), fence.raise_above(Epoch(4)));
+        let right = WriteRight::new(fence.clone(), fence.raise_above(Epoch(4)).unwrap());
         assert_eq!((fence.highest(), right.is_lost()), (Epoch(5), false));
-        assert_eq!(fence.raise_above(Epoch(2)), Epoch(6));
+        assert_eq!(fence.raise_above(Epoch(2)), Some(Epoch(6)));
         assert!(matches!(right.check(), Err(Failure::Fenced { own: Epoch(5), by: Epoch(6) })));
         let raised = std::thread::scope(|scope| {
-            let raise = || (0..500).map(|_| fence.raise_above(Epoch(3)).0).collect::<Vec<u32>>();
+            let raise = || (0..500).map(|_| fence.raise_above(Epoch(3)).unwrap().0).collect::<Vec<u32>>();
             let threads = [scope.spawn(raise), scope.spawn(raise)];
             threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect::<std::collections::BTreeSet<u32>>()
         });
         assert_eq!(raised.len(), 1000);
+    }
+
+    #[test]
+    fn there_is_no_epoch_behind_the_last() {
+        let fence = Fence::in_memory(Arc::default());
+        assert_eq!(fence.raise_above(Epoch(u32::MAX - 1)), Some(Epoch::LAST));
+        assert_eq!((fence.raise_above(Epoch(3)), fence.highest()), (None, Epoch::LAST));
+        assert!(Fence::problem_of(Fence::word_of(Epoch::LAST)).is_some());
+        assert!(Fence::problem_of(Fence::word_of(Epoch(7))).is_none());
     }
 
     #[test]

@@ -35,7 +35,7 @@ mod sync;
 mod sync_times;
 
 pub use directory_follower::DirectoryFollower;
-pub use directory_place::DirectoryPlace;
+pub use directory_place::{DirectoryPlace, WithoutFollowers};
 pub use epoch::Epoch;
 pub use failure::{Failure, Operation};
 pub use fence::Fence;

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use common::{FRAME_HEADER_LEN, SEGMENT_HEADER_LEN, batches, open, open_with, options, stamp};
 use journal::{
-    DirectoryError, FaultyStorage, FileLogOptions, History, Log, Recovery, RecoveryError, Repair, Sequence, Storage,
+    DirectoryError, Fault, FaultyStorage, FileLogOptions, History, Log, Recovery, RecoveryError, Repair, Sequence,
+    Storage,
 };
 
 const BATCHES: u64 = 9;
@@ -154,6 +155,121 @@ fn batches_behind_the_damage_are_counted() {
     Repair::examine(shared(&damaged)).unwrap().unwrap().cut(FileLogOptions::default()).unwrap();
     assert_eq!(damaged.names().into_iter().filter(|name| name.ends_with(".cut-1")).count(), kept);
     assert!(damaged.names().iter().any(|name| name.ends_with(".cut-2")), "{:?}", damaged.names());
+}
+
+/// Ways to damage the second of three segments, and how many batches are whole before that.
+fn damages() -> Vec<(FaultyStorage, u64)> {
+    let damage = |alter: &dyn Fn(&FaultyStorage, &[String])| {
+        let (storage, _) = journal();
+        alter(&storage, &segments(&storage));
+        storage
+    };
+    let in_second = SEGMENT_HEADER_LEN + FRAME_HEADER_LEN + 7;
+    vec![
+        // In the second batch of the segment, in its first one, and in its header.
+        (damage(&|storage, names| storage.flip(&names[1], in_second + FRAME_HEADER_LEN, 1)), 5),
+        (damage(&|storage, names| storage.flip(&names[1], SEGMENT_HEADER_LEN, 1)), 4),
+        (damage(&|storage, names| storage.flip(&names[1], 20, 1)), 4),
+        // Only the marks know of what is lost.
+        (
+            damage(&|storage, names| {
+                storage.remove(&names[2]).unwrap();
+                storage.truncate(&names[1], in_second + 5);
+            }),
+            5,
+        ),
+    ]
+}
+
+#[test]
+fn a_repair_that_is_killed_at_any_step_can_be_run_again() {
+    let (_, payloads) = journal();
+    for (number, (damaged, whole)) in damages().into_iter().enumerate() {
+        let mut steps = 0;
+        loop {
+            let storage = damaged.kill();
+            let repair = Repair::examine(shared(&storage)).unwrap().unwrap();
+            assert_eq!(repair.reached(), Sequence(whole));
+            storage.fail_from(storage.operations() + steps, Fault::Io);
+            let is_done = repair.cut(FileLogOptions::default()).is_ok();
+            // The process was killed, or the power failed.
+            for left in [storage.kill()].into_iter().chain((0..8).map(|seed| storage.crash(seed))) {
+                let context = format!("damage {number}, killed after {steps} steps: {:?}", left.names());
+                if let Some(again) = Repair::examine(shared(&left)).unwrap_or_else(|error| panic!("{context}: {error}"))
+                {
+                    assert_eq!(again.reached(), Sequence(whole), "{context}");
+                    again.cut(FileLogOptions::default()).unwrap_or_else(|error| panic!("{context}: {error}"));
+                }
+                assert_eq!(batches(&left), payloads[..whole as usize], "{context}");
+                drop(open(&left));
+            }
+            if is_done {
+                break;
+            }
+            steps += 1;
+        }
+        assert!(steps > 20, "{steps} steps");
+    }
+}
+
+#[test]
+fn an_end_that_is_gone_is_not_mended_although_the_rest_is_whole() {
+    let (storage, _) = journal();
+    let names = segments(&storage);
+    storage.remove(&names[2]).unwrap();
+    storage.remove(&names[1]).unwrap();
+    let refused = Repair::examine(shared(&storage)).err().unwrap().to_string();
+    assert!(refused.contains("is missing"), "{refused}");
+}
+
+#[test]
+fn a_repair_on_a_full_disk_leaves_everything_as_it_was() {
+    for (damaged, whole) in damages() {
+        let (before, space) = (files(&damaged), damaged.space_bytes());
+        let mut room = 0;
+        loop {
+            damaged.limit_space(Some(space + room));
+            let repair = Repair::examine(shared(&damaged)).unwrap().unwrap();
+            match repair.cut(FileLogOptions { reserve_bytes: 0, ..FileLogOptions::default() }) {
+                Ok(_) => break,
+                // Once anything is changed, there is the room of what was cut.
+                Err(error) => assert_eq!(files(&damaged), before, "{room} bytes: {error}"),
+            }
+            room += 512;
+        }
+        damaged.heal();
+        assert_eq!(batches(&damaged).len() as u64, whole);
+    }
+}
+
+/// A value of which every forty bytes look like the header of a batch with half of the value. Computing all these checksums
+/// over all these bytes would take minutes.
+#[test]
+fn bytes_that_a_client_has_chosen_delay_neither_a_start_nor_a_repair() {
+    let storage = FaultyStorage::new();
+    let log = open_with(&storage, options(1 << 30)).unwrap();
+    let mut header = (1_u32 << 20).to_le_bytes().to_vec();
+    header.extend(0x1122_3344_u32.to_le_bytes());
+    header.extend(1_u32.to_le_bytes());
+    header.extend(10_u64.to_le_bytes());
+    header.extend(1_u32.to_le_bytes());
+    header.extend([0; 16]);
+    let hostile: Vec<u8> = header.iter().copied().cycle().take(2 << 20).collect();
+    for batch in [b"kept".as_slice(), &hostile, b"behind"] {
+        log.append(batch, 0);
+        log.wait_durable(log.tail()).unwrap();
+    }
+    let damaged = storage.kill();
+    let first = segments(&damaged).remove(0);
+    damaged.flip(&first, SEGMENT_HEADER_LEN + FRAME_HEADER_LEN + 4 + FRAME_HEADER_LEN + 1, 1);
+    let repair = Repair::examine(shared(&damaged)).unwrap().unwrap();
+    assert_eq!((repair.reached(), repair.readable()), (Sequence(1), 1));
+    // Without the frame behind it, and without marks, it is a torn tail.
+    let torn = damaged.kill();
+    torn.remove("MARKS").unwrap();
+    let len = torn.bytes_of(&first).unwrap().len();
+    torn.truncate(&first, len - FRAME_HEADER_LEN - 6);
+    assert_eq!(batches(&torn), ["kept"]);
 }
 
 #[test]

@@ -228,11 +228,7 @@ fn memory(lines: &mut Lines, cx: &ReadCx<'_>) {
     lines.ratio("mem_fragmentation_ratio", account.fragmentation());
     lines.add("mem_fragmentation_bytes", excess(host.resident, host.used));
     lines.add("mem_not_counted_for_evict", account.journal);
-    lines.zeros(&[
-        "mem_replication_backlog",
-        "mem_total_replication_buffers",
-        "mem_clients_slaves",
-    ]);
+    lines.zeros(&["mem_replication_backlog", "mem_total_replication_buffers", "mem_clients_slaves"]);
     lines.add("mem_clients_normal", account.clients);
     lines.add("mem_cluster_links", 0);
     lines.add("mem_aof_buffer", account.journal);

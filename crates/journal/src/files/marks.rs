@@ -76,6 +76,48 @@ impl Found {
     }
 }
 
+/// Marks that are ready to replace those of a directory, and say that less was durable.
+pub(crate) struct LoweredMarks {
+    mark: Mark,
+    file_name: String,
+}
+
+impl LoweredMarks {
+    /// Writes and syncs them, under another name. Leaves nothing behind if that fails.
+    pub(crate) fn prepare(storage: &dyn Storage, found: Mark, durable: Sequence) -> Result<LoweredMarks, Failure> {
+        let file_name = temporary_name(found.epoch);
+        let (counter, segment) = (found.counter + 1, found.segment.min(durable.next()));
+        let mark = Mark { counter, durable, segment, is_closed: false, ..found };
+        let failed = |operation| move |error: io::Error| Failure::io(operation, FILE_NAME, &error);
+        match storage.remove(&file_name) {
+            // An attempt before that was killed.
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(Operation::Remove)(error)),
+            _ => {}
+        }
+        let file = storage.create(&file_name).map_err(failed(Operation::Create))?;
+        let offset = SLOT_OFFSETS[(counter % SLOT_OFFSETS.len() as u64) as usize];
+        let written = write_all_at(&*file, &[0; FILE_LEN], 0)
+            .and_then(|()| write_all_at(&*file, &mark.encode(), offset as u64))
+            .map_err(failed(Operation::Write))
+            .and_then(|()| file.sync().map_err(failed(Operation::Sync)));
+        match written {
+            Ok(()) => Ok(LoweredMarks { mark, file_name }),
+            Err(failure) => {
+                let _ = storage.remove(&file_name);
+                Err(failure)
+            }
+        }
+    }
+
+    /// Replaces the marks of the directory, and returns what they say now.
+    pub(crate) fn publish(self, storage: &dyn Storage) -> Result<Found, Failure> {
+        let failed = |operation| move |error: io::Error| Failure::io(operation, FILE_NAME, &error);
+        storage.rename(&self.file_name, FILE_NAME).map_err(failed(Operation::Rename))?;
+        storage.sync_directory().map_err(failed(Operation::SyncDirectory))?;
+        Ok(Found::Mark(self.mark))
+    }
+}
+
 /// The slots have an unknown format.
 #[derive(Debug)]
 pub(crate) struct NewerFormat(pub(crate) u32);

@@ -1,5 +1,6 @@
 //! The bytes of the journal's files: frames, segments, the file `MARKS`, and the ids that they carry.
 
+pub(crate) mod checksums;
 mod directory_id;
 mod epoch_id;
 pub(crate) mod frame;

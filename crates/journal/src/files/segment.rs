@@ -13,6 +13,7 @@ use std::ops::Range;
 
 use thiserror::Error;
 
+use super::checksums::Checksums;
 use super::directory_id::DirectoryId;
 use super::epoch_id::EpochId;
 use super::frame::{self, FrameHeader, Layout};
@@ -320,7 +321,8 @@ pub(crate) struct Remains {
 /// first one.
 ///
 /// Cheap, because almost no eight bytes are a plausible `durable`: it must be `lost` or later, and lower than any
-/// number that this segment can have assigned so far.
+/// number that this segment can have assigned so far. Where a client has written many that are, it still takes a time
+/// in proportion to the file ([`Checksums`]).
 pub(crate) fn search_remains(
     file: &dyn StorageFile,
     layout: Layout,
@@ -331,6 +333,7 @@ pub(crate) fn search_remains(
 ) -> io::Result<Remains> {
     let header_len = layout.header_len();
     let mut remains = Remains { mark_offset: None, data_end: from };
+    let mut checksums = Checksums::new(file, from, len);
     let mut window = vec![0; WINDOW_BYTES];
     let mut offset = from;
     while offset < len {
@@ -357,7 +360,7 @@ pub(crate) fn search_remains(
             let is_plausible =
                 place.sequence.0 <= sequence_max && u64::from(header.length) <= len - frame_offset - header_len as u64;
             let payload_offset = frame_offset + header_len as u64;
-            if is_plausible && frame::matches(bytes, payload_crc(file, payload_offset, header.length)?) {
+            if is_plausible && frame::matches(bytes, checksums.of(payload_offset, header.length)?) {
                 remains.mark_offset = Some(frame_offset);
                 return Ok(remains);
             }
@@ -375,21 +378,6 @@ fn without_trailing_zeros(mut bytes: &[u8]) -> &[u8] {
     }
     let len = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     &bytes[..len]
-}
-
-fn payload_crc(file: &dyn StorageFile, mut offset: u64, length: u32) -> io::Result<u32> {
-    let mut crc = 0;
-    let mut chunk = vec![0; WINDOW_BYTES.min(length as usize)];
-    let end = offset + u64::from(length);
-    while offset < end {
-        let wanted = chunk.len().min((end - offset) as usize);
-        if read_full_at(file, &mut chunk[..wanted], offset)? < wanted {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        crc = crc32c::crc32c_append(crc, &chunk[..wanted]);
-        offset += wanted as u64;
-    }
-    Ok(crc)
 }
 
 #[cfg(test)]
@@ -507,5 +495,56 @@ mod tests {
             let none = search_remains(&*file, Layout::Three, len, 40, Sequence(1), Sequence(2)).unwrap();
             assert_eq!((none.mark_offset, none.data_end), (None, len - 100));
         }
+    }
+    /// A file that counts the bytes that are read.
+    struct Counted {
+        file: Box<dyn StorageFile>,
+        bytes_read: std::sync::atomic::AtomicU64,
+    }
+
+    impl StorageFile for Counted {
+        fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+            self.file.write_at(bytes, offset)
+        }
+
+        fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+            self.bytes_read.fetch_add(bytes.len() as u64, std::sync::atomic::Ordering::Relaxed);
+            self.file.read_at(bytes, offset)
+        }
+
+        fn sync(&self) -> io::Result<()> {
+            self.file.sync()
+        }
+
+        fn len(&self) -> io::Result<u64> {
+            self.file.len()
+        }
+
+        fn set_len(&self, len: u64) -> io::Result<()> {
+            self.file.set_len(len)
+        }
+
+        fn reserve(&self, offset: u64, len: u64) -> io::Result<()> {
+            self.file.reserve(offset, len)
+        }
+    }
+
+    /// A value that a client has made of plausible headers, each with a length of half of the file.
+    #[test]
+    fn a_search_reads_each_byte_a_few_times_whatever_lengths_it_meets() {
+        let storage = FaultyStorage::new();
+        let file = storage.create("s").unwrap();
+        let len: u64 = 512 * 1024;
+        let place = Place { epoch: EPOCH, sequence: Sequence(10), durable: Sequence(9), time_ms: 7 };
+        let mut header = Vec::new();
+        frame::push(&mut header, &[0; 8], 0, place);
+        header[..4].copy_from_slice(&(len as u32 / 2).to_le_bytes());
+        let bytes: Vec<u8> = header.iter().copied().cycle().take(len as usize).collect();
+        write_all_at(&*file, &bytes, 0).unwrap();
+        let counted = Counted { file, bytes_read: 0.into() };
+        let remains = search_remains(&counted, Layout::Three, len, 0, Sequence(1), Sequence(2)).unwrap();
+        assert_eq!(remains.mark_offset, None);
+        let read = counted.bytes_read.into_inner();
+        assert!(read < len * 64, "{read} bytes were read of a file with {len}");
     }
 }

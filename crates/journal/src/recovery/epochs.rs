@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::finding::DirectoryError;
 use crate::epoch::Epoch;
+use crate::fence::Fence;
 use crate::files::EpochId;
 
 /// Which id each epoch has, and which file says so. Of a directory that was copied and written in both places, the
@@ -46,6 +47,19 @@ impl Epochs {
             }
             None => Ok(()),
         }
+    }
+
+    /// Raises the fence above all epochs of the directory, and returns the epoch that has the right to write.
+    pub(super) fn raise(&self, fence: &Fence) -> Result<Epoch, DirectoryError> {
+        fence.raise_above(self.newest).ok_or_else(|| match fence.highest() {
+            epoch if epoch > self.newest => DirectoryError::NoNextEpoch { file: "FENCE".to_owned(), epoch },
+            _ => DirectoryError::NoNextEpoch { file: self.newest_file().to_owned(), epoch: self.newest },
+        })
+    }
+
+    /// Returns a file that names the highest epoch.
+    fn newest_file(&self) -> &str {
+        self.ids.get(&self.newest).map_or("a file of the journal", |(_, file)| file)
     }
 
     /// The highest epoch, with its id.

@@ -55,6 +55,12 @@ pub enum DirectoryError {
     EpochWentBack { file: String, epoch: Epoch, other_file: String, other_epoch: Epoch },
     #[error("{file} was written by a newer version of Holdfast (format {version})")]
     NewerFormat { file: String, version: u32 },
+    #[error("{file} has the epoch {epoch}, and no epoch comes after it: nobody can begin to write here")]
+    NoNextEpoch { file: String, epoch: Epoch },
+    #[error(
+        "{file} is a symbolic link, or no regular file: what it leads to is not touched; put a regular file in its place, or remove it"
+    )]
+    NotRegular { file: String },
     #[error("{operation} {file} failed at offset {offset}")]
     Io { operation: Operation, file: String, offset: u64, source: io::Error },
 }

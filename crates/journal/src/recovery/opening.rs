@@ -32,7 +32,7 @@ impl Recovery {
     pub fn into_log(mut self, options: FileLogOptions) -> Result<FileLog, RecoveryError> {
         while self.next_batch()?.is_some() {}
         let fence = open_fence(&*self.storage)?;
-        let epoch = fence.raise_above(self.epochs.newest().0);
+        let epoch = self.epochs.raise(&fence)?;
         self.begin(options, fence, epoch, Rewriting::InPlace)
     }
 
@@ -73,7 +73,7 @@ impl Recovery {
         };
         let (newest, newest_id) = self.epochs.newest();
         // An epoch that no file has was begun in between, and given up.
-        let previous_id = if epoch == newest.next() { newest_id } else { EpochId::NONE };
+        let previous_id = if newest.checked_next() == Some(epoch) { newest_id } else { EpochId::NONE };
         let epoch_id = EpochId::random().map_err(no_random)?;
         let stored = self.segments.iter().map(|segment| StoredSegment { first: segment.first, bytes: segment.bytes });
         let resumed = Resumed {
@@ -129,17 +129,28 @@ impl Recovery {
             left_behind = &[];
         }
         let names: Vec<String> = dropped.into_iter().rev().map(|segment| segment.name).collect();
-        for name in names.iter().chain(left_behind).chain(&self.temporaries) {
-            match self.storage.remove(name) {
-                // The writer before may have removed it.
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                removed => removed.map_err(at(Operation::Remove, name, 0))?,
+        for name in &names {
+            self.remove(name)?;
+            // IMPORTANT: one by one. After a power failure that kept only a later one, no cut would mend the journal.
+            if self.is_repair() {
+                self.sync_directory()?;
             }
+        }
+        for name in left_behind.iter().chain(&self.temporaries) {
+            self.remove(name)?;
         }
         self.sync_directory()
     }
 
-    fn sync_directory(&self) -> Result<(), DirectoryError> {
+    fn remove(&self, name: &str) -> Result<(), DirectoryError> {
+        match self.storage.remove(name) {
+            // The writer before may have removed it.
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            removed => removed.map_err(at(Operation::Remove, name, 0)),
+        }
+    }
+
+    pub(super) fn sync_directory(&self) -> Result<(), DirectoryError> {
         self.storage.sync_directory().map_err(at(Operation::SyncDirectory, "the data directory", 0))
     }
 
@@ -209,8 +220,17 @@ impl Recovery {
 
 /// Opens the fence of a directory.
 pub(crate) fn open_fence(storage: &dyn Storage) -> Result<Fence, DirectoryError> {
-    storage.fence().map_err(at(Operation::Map, "FENCE", 0))
+    storage.fence().map_err(|error| match error.kind() {
+        ErrorKind::InvalidData => DirectoryError::Damaged {
+            file: FENCE.to_owned(),
+            offset: 0,
+            detail: format!("{error}; while no server uses the directory, check --repair makes a new one"),
+        },
+        _ => at(Operation::Map, FENCE, 0)(error),
+    })
 }
+
+const FENCE: &str = "FENCE";
 
 /// Copies the batches of a segment, possibly to where they are. Returns how many bytes there were.
 fn copy(from: &dyn StorageFile, to: &dyn StorageFile, segment: &FoundSegment) -> Result<u64, DirectoryError> {

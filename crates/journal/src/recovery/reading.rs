@@ -13,6 +13,7 @@ use super::finding::{DirectoryError, Warning};
 use super::history::{History, ReadProgress, RecoveryError};
 use crate::epoch::Epoch;
 use crate::failure::Operation;
+use crate::fence::Fence;
 use crate::file_log::LogEnd;
 use crate::files::frame::{Layout, Place};
 use crate::files::marks::{self, Found};
@@ -150,6 +151,11 @@ impl Recovery {
     /// As [`Recovery::open`], but ends before the first damage that can be cut off.
     pub(super) fn open_to_repair(storage: Arc<dyn Storage>) -> Result<Recovery, RecoveryError> {
         Ok(Recovery::open_as(storage, Purpose::Repair)?)
+    }
+
+    /// Returns true for a directory whose damaged end is cut off.
+    pub(super) fn is_repair(&self) -> bool {
+        self.purpose == Purpose::Repair
     }
 
     fn open_as(storage: Arc<dyn Storage>, purpose: Purpose) -> Result<Recovery, DirectoryError> {
@@ -621,6 +627,11 @@ impl Survey {
     /// The newest epoch that any file names.
     pub(crate) fn newest_epoch(&self) -> Epoch {
         self.epochs.newest().0
+    }
+
+    /// Raises the fence above all epochs of the directory, and returns the epoch that has the right to write.
+    pub(crate) fn raise(&self, fence: &Fence) -> Result<Epoch, DirectoryError> {
+        self.epochs.raise(fence)
     }
 
     /// True when there is a snapshot that was made when the journal had reached this batch.

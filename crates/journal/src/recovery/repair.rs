@@ -8,11 +8,14 @@ use super::history::{History, RecoveryError};
 use super::reading::{FoundSegment, Recovery, at, open_segment};
 use crate::failure::Operation;
 use crate::file_log::FileLogOptions;
+use crate::files::checksums::Checksums;
 use crate::files::frame::{self, FrameHeader, Layout};
-use crate::files::marks;
+use crate::files::marks::{self, LoweredMarks};
+use crate::files::segment;
 use crate::log::Log;
 use crate::sequence::Sequence;
-use crate::storage::{Storage, read_full_at, write_all_at};
+use crate::snapshot::SnapshotName;
+use crate::storage::{Storage, StorageFile, read_full_at, write_all_at};
 use std::sync::Arc;
 
 const COPY_BYTES: usize = 1024 * 1024;
@@ -41,6 +44,7 @@ pub struct Piece {
 impl Repair {
     /// Reads and checks everything. Returns `None` if there is nothing to cut.
     pub fn examine(storage: Arc<dyn Storage>) -> Result<Option<Repair>, RecoveryError> {
+        refuse_links(&*storage)?;
         let mut recovery = Recovery::open_to_repair(storage)?;
         while recovery.next_part()?.is_some() {}
         while recovery.next_batch()?.is_some() {}
@@ -73,15 +77,35 @@ impl Repair {
 
     /// Copies what is cut, cuts it, and closes the journal behind the last batch that stays. Returns the names of the
     /// copies. The caller holds the directory's lock.
-    pub fn cut(self, options: FileLogOptions) -> Result<Vec<String>, RecoveryError> {
-        let copies = self.keep_copies()?;
+    pub fn cut(mut self, options: FileLogOptions) -> Result<Vec<String>, RecoveryError> {
+        let mut copies = Vec::new();
+        let prepared = self.keep_copies(&mut copies).map_err(RecoveryError::from).and_then(|()| self.lower_marks());
+        let lowered = prepared.inspect_err(|_| {
+            // Nothing was cut. On a full disk, what there is of them would be in the way.
+            for copy in &copies {
+                let _ = self.recovery.storage.remove(copy);
+            }
+        })?;
+        // IMPORTANT: first. Without what is cut, the old marks would say that batches are missing, for which no repair
+        // is to blame. With the new ones, what is still there is damaged, or a torn tail, and can be cut again.
+        if let Some(lowered) = lowered {
+            self.recovery.marks = lowered.publish(&*self.recovery.storage)?;
+        }
         let log = self.recovery.into_log(options)?;
         log.close()?;
         Ok(copies)
     }
 
-    /// Copies all pieces, and `MARKS`, which says how far the journal was durable.
-    fn keep_copies(&self) -> Result<Vec<String>, DirectoryError> {
+    /// Prepares marks that do not call durable what is cut; `None` if the marks do not.
+    fn lower_marks(&self) -> Result<Option<LoweredMarks>, RecoveryError> {
+        let reached = self.reached();
+        let too_high = self.recovery.marks.mark().filter(|mark| mark.durable > reached);
+        Ok(too_high.map(|mark| LoweredMarks::prepare(&*self.recovery.storage, mark, reached)).transpose()?)
+    }
+
+    /// Copies all pieces, and `MARKS`, which says how far the journal was durable. Adds the names of the copies to
+    /// `copies`, also of those that were made before one failed.
+    fn keep_copies(&self, copies: &mut Vec<String>) -> Result<(), DirectoryError> {
         let storage = &*self.recovery.storage;
         let list = at(Operation::List, "the data directory", 0);
         let names = storage.list().map_err(list)?;
@@ -89,15 +113,30 @@ impl Repair {
         let number = (1..).find(|number| !is_taken(number)).expect("numbers do not end");
         let marks = names.iter().any(|name| name == marks::FILE_NAME).then_some((marks::FILE_NAME, 0));
         let pieces = self.pieces.iter().map(|piece| (&*piece.file, piece.offset));
-        let mut copies = Vec::new();
         for (file, offset) in pieces.chain(marks) {
+            let from = storage.open(file).map_err(at(Operation::Open, file, 0))?;
             let name = format!("{file}.from-{offset}.cut-{number}");
-            copy(storage, file, offset, &name)?;
-            copies.push(name);
+            let to = storage.create(&name).map_err(at(Operation::Create, &name, 0))?;
+            copies.push(name.clone());
+            copy((&*from, file, offset), (&*to, &name))?;
         }
-        storage.sync_directory().map_err(at(Operation::SyncDirectory, "the data directory", 0))?;
-        Ok(copies)
+        self.recovery.sync_directory()
     }
+}
+
+/// An error if a file of the journal is not a file but leads to one. A server may use it; a repair would cut a file
+/// elsewhere.
+fn refuse_links(storage: &dyn Storage) -> Result<(), DirectoryError> {
+    let names = storage.list().map_err(at(Operation::List, "the data directory", 0))?;
+    let is_of_the_journal = |name: &String| {
+        name == marks::FILE_NAME || segment::parse_file_name(name).is_some() || SnapshotName::parse(name).is_some()
+    };
+    for file in names.into_iter().filter(is_of_the_journal) {
+        if !storage.is_regular(&file).map_err(at(Operation::Open, &file, 0))? {
+            return Err(DirectoryError::NotRegular { file });
+        }
+    }
+    Ok(())
 }
 
 /// What a segment has from an offset on; `None` if there are only zeros that were written ahead.
@@ -113,43 +152,57 @@ fn piece(
     bytes.truncate(read);
     let data_len = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     let layouts = segment.header.map_or(vec![Layout::Three, Layout::Two], |header| vec![header.layout]);
-    let readable = layouts.into_iter().map(|layout| readable(&bytes, layout, lost)).max().unwrap_or(0);
-    let file = segment.name.clone();
+    let mut whole = 0;
+    for layout in layouts {
+        let found = readable(reader.file(), (&bytes, offset), layout, lost);
+        whole = whole.max(found.map_err(at(Operation::Read, &segment.name, offset))?);
+    }
+    let (file, readable) = (segment.name.clone(), whole);
     Ok((data_len > 0).then_some(Piece { file, offset, bytes: data_len as u64, readable }))
 }
 
-/// Counts the whole batches from `lost` on, wherever they begin.
-fn readable(bytes: &[u8], layout: Layout, lost: Sequence) -> u64 {
+/// Counts the whole batches from `lost` on, wherever they begin, in the bytes that a file has from an offset on.
+fn readable(
+    file: &dyn StorageFile,
+    (bytes, offset): (&[u8], u64),
+    layout: Layout,
+    lost: Sequence,
+) -> std::io::Result<u64> {
     let header_len = layout.header_len();
+    let mut checksums = Checksums::new(file, offset, offset + bytes.len() as u64);
     let (mut count, mut start, mut next) = (0, 0, lost);
     while start + header_len <= bytes.len() {
-        let header = FrameHeader::decode(layout, &bytes[start..start + header_len]);
+        let header_bytes = &bytes[start..start + header_len];
+        let header = FrameHeader::decode(layout, header_bytes);
         let end = start + header_len + header.length as usize;
         let sequence_max = lost.0.saturating_add((start / header_len) as u64 + bytes.len() as u64);
         let is_plausible = header.place.sequence >= next && header.place.sequence.0 <= sequence_max;
-        let payload = bytes.get(start + header_len..end);
-        match payload.filter(|_| is_plausible) {
-            Some(payload) if frame::matches(&bytes[start..start + header_len], crc32c::crc32c(payload)) => {
-                (count, start, next) = (count + 1, end, header.place.sequence.next());
-            }
-            _ => start += 1,
+        let payload_offset = offset + (start + header_len) as u64;
+        if is_plausible
+            && end <= bytes.len()
+            && frame::matches(header_bytes, checksums.of(payload_offset, header.length)?)
+        {
+            (count, start, next) = (count + 1, end, header.place.sequence.next());
+        } else {
+            start += 1;
         }
     }
-    count
+    Ok(count)
 }
 
-/// Copies a file from an offset on into a new file, and syncs that.
-fn copy(storage: &dyn Storage, file: &str, offset: u64, name: &str) -> Result<(), DirectoryError> {
-    let from = storage.open(file).map_err(at(Operation::Open, file, 0))?;
-    let to = storage.create(name).map_err(at(Operation::Create, name, 0))?;
+/// Copies a file from an offset on into a new file, and syncs that. Both come with their names.
+fn copy(
+    (from, file, offset): (&dyn StorageFile, &str, u64),
+    (to, name): (&dyn StorageFile, &str),
+) -> Result<(), DirectoryError> {
     let mut chunk = vec![0; COPY_BYTES];
     let mut copied = 0;
     loop {
-        let read = read_full_at(&*from, &mut chunk, offset + copied).map_err(at(Operation::Read, file, offset))?;
+        let read = read_full_at(from, &mut chunk, offset + copied).map_err(at(Operation::Read, file, offset))?;
         if read == 0 {
             break;
         }
-        write_all_at(&*to, &chunk[..read], copied).map_err(at(Operation::Write, name, copied))?;
+        write_all_at(to, &chunk[..read], copied).map_err(at(Operation::Write, name, copied))?;
         copied += read as u64;
     }
     to.sync().map_err(at(Operation::Sync, name, 0))

@@ -95,6 +95,10 @@ impl Storage for Directory {
         fs::remove_file(self.path.join(name))
     }
 
+    fn is_regular(&self, name: &str) -> io::Result<bool> {
+        Ok(fs::symlink_metadata(self.path.join(name))?.is_file())
+    }
+
     fn disk_bytes(&self) -> Option<u64> {
         let space = statvfs(&self.path).ok()?;
         Some(space.f_blocks.saturating_mul(space.f_frsize)).filter(|bytes| *bytes > 0)
@@ -114,7 +118,7 @@ impl Storage for Directory {
 }
 
 /// Holds the highest epoch that has the right to write. Must not be removed or cut while a server uses the directory.
-const FENCE_FILE: &str = "FENCE";
+pub(crate) const FENCE_FILE: &str = "FENCE";
 
 /// Renames a file to a name that does not exist, where the file system cannot do it in one step.
 fn link_and_unlink(from: &Path, to: &Path) -> io::Result<()> {

@@ -14,11 +14,12 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use rustix::fs::OFlags;
 use thiserror::Error;
 
 /// Its lock belongs to the writer, and its contents name the writer's process.
@@ -26,6 +27,8 @@ const HOLDER_FILE: &str = "LOCK";
 /// The file that will replace [`HOLDER_FILE`].
 const NEXT_HOLDER_FILE: &str = "LOCK.new";
 const TAKEOVER_FILE: &str = "LOCK.takeover";
+/// The files that a process locks, if they are there.
+pub(crate) const LOCK_FILES: [&str; 2] = [HOLDER_FILE, TAKEOVER_FILE];
 
 /// The right to use a data directory, held while a process uses it. Dropping it releases all locks.
 pub struct DirectoryLock {
@@ -46,6 +49,11 @@ pub enum LockError {
     BeingRead { path: PathBuf },
     #[error("the data directory {} is being opened or taken over by process {holder}", path.display())]
     BeingTakenOver { path: PathBuf, holder: String },
+    #[error(
+        "the data directory {} is followed by another server: stop it first, or promote it. It may have what the journal has lost",
+        path.display()
+    )]
+    Followed { path: PathBuf },
     #[error("the data directory {} cannot be locked", path.display())]
     Io { path: PathBuf, source: io::Error },
 }
@@ -206,9 +214,12 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
 }
 
 fn open_or_create(path: &Path) -> io::Result<File> {
-    match OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path) {
+    let mut options = OpenOptions::new();
+    // A link would lead to a file that is then overwritten.
+    options.read(true).custom_flags(OFlags::NOFOLLOW.bits() as i32);
+    match options.clone().write(true).create(true).truncate(false).open(path) {
         // A file of another user can be locked, too.
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => File::open(path),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => options.open(path),
         opened => opened,
     }
 }

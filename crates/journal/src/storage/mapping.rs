@@ -5,7 +5,7 @@
 //!  | HFFENCE1 | word | zeros ...         |
 //! ```
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -38,6 +38,45 @@ pub(super) fn is_unsupported(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|code| unsupported.iter().any(|known| known.raw_os_error() == code))
 }
 
+/// Reads the word without mapping the file. Zero if it has no word yet.
+pub(crate) fn read_word(path: &Path) -> io::Result<u64> {
+    let file = File::open(path)?;
+    let mut bytes = [0; WORD_OFFSET + size_of::<u64>()];
+    let mut read = 0;
+    while let count @ 1.. = file.read_at(&mut bytes[read..], read as u64)? {
+        read += count;
+    }
+    let (magic, word) = bytes.split_at(WORD_OFFSET);
+    if read >= MAGIC.len() && magic != [0; MAGIC.len()] && magic != MAGIC {
+        return Err(no_fence());
+    }
+    Ok(u64::from_ne_bytes(word.try_into().expect("a word has this length")))
+}
+
+/// Puts a new file with this word in place of another, which no process may use.
+pub(crate) fn replace(path: &Path, word: u64) -> io::Result<()> {
+    let next = path.with_extension("new");
+    match fs::remove_file(&next) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut bytes = [0; FILE_LEN];
+    bytes[..MAGIC.len()].copy_from_slice(MAGIC);
+    bytes[WORD_OFFSET..WORD_OFFSET + size_of::<u64>()].copy_from_slice(&word.to_ne_bytes());
+    let written = OpenOptions::new().write(true).create_new(true).open(&next).and_then(|file| {
+        file.write_all_at(&bytes, 0)?;
+        file.sync_all()?;
+        fs::rename(&next, path)
+    });
+    written.inspect_err(|_| {
+        let _ = fs::remove_file(&next);
+    })
+}
+
+fn no_fence() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "it is no fence of this version")
+}
+
 /// Gives a new file its contents. Never writes to the word: another process may have raised it.
 fn prepare(file: &File) -> io::Result<()> {
     let mut magic = [0; MAGIC.len()];
@@ -49,7 +88,7 @@ fn prepare(file: &File) -> io::Result<()> {
         // Written, not only made longer: a store to a page without space on the disk would end the process.
         file.write_all_at(MAGIC, 0)?;
     } else if &magic != MAGIC {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no fence of this version"));
+        return Err(no_fence());
     }
     if len < FILE_LEN as u64 { file.set_len(FILE_LEN as u64) } else { Ok(()) }
 }
@@ -57,7 +96,6 @@ fn prepare(file: &File) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
     use std::sync::atomic::Ordering;
 
     #[test]

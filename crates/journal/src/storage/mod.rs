@@ -8,7 +8,10 @@ mod lock;
 mod mapping;
 
 pub use directory::Directory;
+pub(crate) use directory::FENCE_FILE;
 pub use faulty::{Fault, FaultyStorage, Site};
 pub use file_system::{Storage, StorageFile};
 pub(crate) use file_system::{is_want_of_space, read_full_at, write_all_at};
+pub(crate) use lock::LOCK_FILES;
 pub use lock::{DirectoryLock, LockError};
+pub(crate) use mapping::{read_word, replace};

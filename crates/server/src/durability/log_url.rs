@@ -87,8 +87,14 @@ pub(crate) fn own_directory(path: &Path) -> Result<Arc<dyn LogPlace>> {
 /// A directory whose server does not run, for a process that repairs it.
 pub(crate) fn directory_to_repair(path: &Path) -> Result<DirectoryPlace> {
     let place = open(path)?;
+    place.check_regular()?;
     place.acquire(Claim::IfFree)?;
     Ok(place)
+}
+
+/// Looks at the files by which the processes of a directory agree on who writes. An error names one that cannot be used.
+pub(crate) fn check_shared_files(path: &Path) -> Result<()> {
+    Ok(open(path)?.check_shared_files()?)
 }
 
 /// The log in a directory whose server does not run, for a process that reads it beside others.

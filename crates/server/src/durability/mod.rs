@@ -20,6 +20,8 @@ mod snapshots;
 pub(crate) use cluster::options as nats_options;
 pub(crate) use keeper::Keeper;
 pub(crate) use load::{Indexes, finish_restores, load, replay, undo_forks};
-pub(crate) use log_url::{LogUrl, OpenedPlace, directory_to_repair, own_directory, shared_directory};
+pub(crate) use log_url::{
+    LogUrl, OpenedPlace, check_shared_files, directory_to_repair, own_directory, shared_directory,
+};
 pub(crate) use progress::ReplyGate;
 pub(crate) use role_thread::RoleThread;

@@ -66,6 +66,7 @@ fn offline(dir: &Path, log_level: LogLevelHandle) -> Result<(Arc<Engine>, Arc<Ke
 
 /// Reads everything in a data directory, and says what it holds.
 pub(super) fn check(dir: &Path, log_level: LogLevelHandle) -> Result<()> {
+    durability::check_shared_files(dir)?;
     let Opened { engine, history, .. } = open(dir, log_level)?;
     let mut out = std::io::stdout().lock();
     match history.snapshot() {
@@ -139,7 +140,8 @@ impl LeftOut {
 
     pub(super) fn by_conversion(file: &Path, converted: usize, left_out: usize) -> LeftOut {
         LeftOut(format!(
-            "{left_out} directives of {} have no counterpart: the end of the output names them. {converted} are converted",
+            "{left_out} directives of {} have no counterpart, or not wholly: the end of the output names them. {converted} are \
+             converted",
             file.display()
         ))
     }

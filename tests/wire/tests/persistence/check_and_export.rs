@@ -454,3 +454,47 @@ fn a_missing_segment_is_no_case_for_a_repair() {
     }
     assert!(home.files() == before, "what is refused changes nothing");
 }
+
+#[test]
+fn a_damaged_fence_is_named_and_made_anew() {
+    let Some((home, server)) = Home::serve(&["--appendfsync", "always"]) else { return };
+    ok(&mut server.connect(), "SET a 1");
+    server.kill();
+    let last_epoch = [b"HFFENCE1".as_slice(), &[255, 255, 255, 255, 0, 0, 0, 0], &[0; 4080]].concat();
+    for damaged in [b"no fence, but garbage".to_vec(), last_epoch] {
+        fs::write(home.data().join("FENCE"), damaged).expect("cannot damage the fence");
+        let check = home.tool("check");
+        let said = text(&check.stderr);
+        assert!(check.status.code() == Some(1) && said.contains("FENCE") && said.contains("--repair"), "{said}");
+        let said = home.fail_to_start(&[]);
+        assert!(said.contains("FENCE") && !said.contains("panicked"), "{said}");
+        assert!(text(&repair(&home, &[]).stderr).contains("--yes"), "it asks first");
+        let said = succeeded(&repair(&home, &["--yes"]));
+        assert!(said.contains("the journal is whole") && said.contains("all of it is sound"), "{said}");
+        let server = home.start(&[]);
+        assert_eq!(server.connect().run("GET a").to_string(), "\"1\"");
+        server.kill();
+    }
+}
+
+#[test]
+fn a_directory_with_a_follower_is_not_repaired() {
+    let Some((home, server)) = Home::serve(&["--appendfsync", "always"]) else { return };
+    ok(&mut server.connect(), "SET a 1");
+    let data = home.data().to_str().expect("a plain name").to_owned();
+    let follower = home.start(&["--follow", &data]);
+    assert_eq!(follower.connect().run("GET a").to_string(), "\"1\"");
+    server.kill();
+    let file = home.files_named(".seg")[0].clone();
+    home.change(&file, |bytes| {
+        let last = bytes.iter().rposition(|byte| *byte != 0).expect("there is data");
+        bytes[last] ^= 1;
+    });
+    let before = home.files();
+    let refused = repair(&home, &["--yes"]);
+    let said = text(&refused.stderr);
+    assert!(!refused.status.success() && said.contains("followed by another server"), "{said}");
+    assert!(home.files() == before, "what is refused changes nothing");
+    follower.kill();
+    succeeded(&repair(&home, &["--yes"]));
+}

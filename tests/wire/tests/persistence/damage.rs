@@ -95,8 +95,11 @@ fn the_offset_is_that_of_the_damage() {
 /// Damages a directory, and returns what is said of it.
 type Damage = fn(&Home) -> String;
 
+/// Fills a directory; `None` if it cannot be done here.
+type Fill = fn() -> Option<Home>;
+
 /// What was durable and is not there any more, or not as it was.
-const DAMAGES: &[(fn() -> Option<Home>, Damage)] = &[
+const DAMAGES: &[(Fill, Damage)] = &[
     // A hole in what was synced.
     (
         || written(ALWAYS),
@@ -185,7 +188,8 @@ fn what_is_lost_or_damaged_stops_the_start() {
 /// A directory as a crash may leave it: how it is changed, how many keys are left, and which file a warning names.
 #[test]
 fn what_a_crash_leaves_is_mended_with_a_warning() {
-    const MENDED: &[(&str, fn(&mut Vec<u8>), i64)] = &[
+    type Change = fn(&mut Vec<u8>);
+    const MENDED: &[(&str, Change, i64)] = &[
         (".seg", |bytes| bytes.truncate(bytes.len() - 3), KEYS - 1),
         (".seg", |bytes| *bytes.last_mut().expect("it is not empty") ^= 1, KEYS - 1),
         (".seg", |bytes| bytes.extend_from_slice(b"garbage"), KEYS),

@@ -149,7 +149,7 @@ fn follow(own: &OwnServer, run: usize, is_over: &AtomicBool) -> (usize, Vec<Stri
 
 /// The data of the event with a key: long now and then.
 fn data_of(key: &str) -> String {
-    let times = if key.len() % 7 == 0 { 200 } else { 1 };
+    let times = if key.len().is_multiple_of(7) { 200 } else { 1 };
     format!("data of {key}").repeat(times)
 }
 
