@@ -13,11 +13,11 @@ mod world;
 use client::SCRIPT;
 use engine::Settings;
 use engine::clients::pause::PauseMode;
-use std::ops::Range;
 use std::sync::Arc;
 use world::World;
 
-const SEEDS: Range<u64> = 0..3_000;
+/// So many simulations, each time with other seeds, or `HOLDFAST_TEST_ROUNDS`.
+const SIMULATIONS: u64 = 600;
 
 struct SeedOnPanic(u64);
 
@@ -38,10 +38,12 @@ fn simulate(seed: u64, settings: &Arc<Settings>) {
 fn connections_keep_their_promises_whatever_happens() {
     // Creating settings takes longer than a simulation: all share these, and each sets what it needs.
     let settings = Arc::new(Settings::new());
-    match std::env::var("HOLDFAST_TEST_SEED") {
-        Ok(seed) => simulate(seed.parse().expect("HOLDFAST_TEST_SEED is a number"), &settings),
-        Err(_) => SEEDS.for_each(|seed| simulate(seed, &settings)),
+    let number = |name| std::env::var(name).ok().map(|text| text.parse().expect("it is a number"));
+    if let Some(seed) = number("HOLDFAST_TEST_SEED") {
+        return simulate(seed, &settings);
     }
+    let (first, count) = (fastrand::u64(..1 << 32), number("HOLDFAST_TEST_ROUNDS").unwrap_or(SIMULATIONS));
+    (first..first + count).for_each(|seed| simulate(seed, &settings));
 }
 
 /// Regression: clients whose connections ended during a pause were remembered until it ended.
